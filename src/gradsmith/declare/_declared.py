@@ -1,0 +1,94 @@
+"""The callable objects a declaration returns: functions in all but type, with a way to pickle."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from gradsmith.declare._explicit import Explicit
+from gradsmith.declare._route import Rule, make_run
+from gradsmith.declare._surrogate import Surrogate
+from gradsmith.errors import DeclarationError
+
+__all__ = ["CustomGradient", "DeclaredFunction", "SurrogateGradient", "checked_callable"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+B = TypeVar("B", bound=Callable[..., Any])
+
+
+class DeclaredFunction(Generic[P, R]):
+    """A function with a declared gradient: same name, signature, docstring and types as the function it wraps."""
+
+    def __init__(self, function: Callable[P, R], rule: Rule) -> None:
+        self._call = rule.forward.signature.wrapper(function, make_run(rule))
+        functools.update_wrapper(self, self._call)
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._call(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, '__qualname__', '')}>"
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        return self._global_name() or self._rebuild()
+
+    def _rebuild(self) -> Any:
+        return f"{self.__qualname__}"  # pickle then says that it does not find it, as for any local function
+
+    def _global_name(self) -> str | None:
+        """The name under which the module of this object holds it, as pickle finds functions."""
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        name: str = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else None
+
+
+class CustomGradient(DeclaredFunction[P, R]):
+    """A function whose gradient is written by hand: what `custom_gradient` returns."""
+
+    def __init__(self, function: Callable[P, R], rule: Explicit) -> None:
+        super().__init__(function, rule)
+        self._rule = rule
+
+    def backward(self, function: B, /) -> B:
+        """Declare the gradient; used as a decorator. See `custom_gradient`."""
+        self._rule.set_backward(checked_callable(function, f"{self.__name__}.backward"))
+        return function
+
+
+class SurrogateGradient(DeclaredFunction[P, R]):
+    """A function with the gradient of another: what `gradient_of` and `straight_through` return."""
+
+    def __init__(self, function: Callable[P, R], rule: Surrogate) -> None:
+        super().__init__(function, rule)
+        self.surrogate = rule.surrogate
+
+    def _rebuild(self) -> Any:
+        return SurrogateGradient._restore, (self.__wrapped__, self.surrogate)
+
+    @staticmethod
+    def _restore(function: Callable[..., Any], surrogate: Callable[..., Any]) -> Any:
+        from gradsmith.declare._public import gradient_of
+
+        return gradient_of(surrogate)(function)
+
+
+def checked_callable(function: Any, where: str) -> Any:
+    if not callable(function):
+        raise DeclarationError(f"{where} expects a function, not {function!r}")
+    return function

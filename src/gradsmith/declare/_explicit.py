@@ -1,0 +1,230 @@
+"""A gradient declared by hand: the rule behind `custom_gradient`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from gradsmith.declare._asked import Asked
+from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
+from gradsmith.declare._forward import Call, Forward
+from gradsmith.declare._functions import Tensors, eager_form, full_form
+from gradsmith.declare._intermediates import intermediates_of, push_forward
+from gradsmith.declare._match import Target, match, target_of
+from gradsmith.declare._lowered import lowered
+from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active
+from gradsmith.declare._tree import LEAF, unflatten
+from gradsmith.errors import DeclarationError, GradientError
+
+__all__ = ["Explicit"]
+
+_TENSOR = object()  # stands where a tensor was, which is kept elsewhere
+_NO_CONTEXT = nullcontext()
+
+Gradients = list[Any]  # a tensor or None for each input
+
+
+class _Saved:
+    """What a call keeps for its backward beside tensors; those go through `save_for_backward`."""
+
+    __slots__ = ("autocast", "call", "inputs", "known", "numbers", "targets")
+
+    call: Call
+    numbers: list[int]  # what the backward asked for
+    known: list[Any]  # its values, _TENSOR for those that were saved
+    targets: list[Target | None]  # per input, what its gradient must look like
+    autocast: tuple[str, torch.dtype, bool] | None
+    inputs: list[Any]  # the inputs that are no tensors, where intermediates may need the forward again
+
+    def restore(self, tensors: Tensors) -> list[Any]:
+        """What the backward asked for."""
+        rest = iter(tensors)
+        return [next(rest) if value is _TENSOR else value for value in self.known]
+
+
+class Explicit:
+    """A forward and its backward."""
+
+    carriers = None
+
+    def __init__(self, forward: Forward, *, linear: bool) -> None:
+        self.forward = forward
+        self.linear = linear
+        self.asked: Asked | None = None
+        self.plain = self.compute
+        self.eager = eager_form(self, forward.name)
+        self.full = full_form(self)
+
+    def set_backward(self, backward: Callable[..., Any]) -> None:
+        if self.asked is not None:
+            raise DeclarationError(f"{self.forward.name} already has a backward; a function has one gradient")
+        self.asked = Asked(self.forward, backward)
+
+    def compute(self, call: Call, inputs: Tensors) -> tuple[torch.Tensor, ...]:
+        if self.asked is None:
+            name = self.forward.name
+            raise DeclarationError(f"{name} has no backward yet; declare one with @{name}.backward")
+        return self.forward(call, inputs)
+
+    def save(self, call: Call, inputs: Tensors, outputs: Tensors) -> tuple[_Saved, list[int]]:
+        assert self.asked is not None
+        saved = _Saved()
+        saved.call = call
+        saved.numbers = self.asked.numbers(call, len(inputs))
+        saved.known = known = []
+        saved.targets = [target_of(v) for v in inputs]
+        saved.autocast = _autocast_state(inputs) if any_autocast_enabled() else None
+        tensors = []
+        count = len(inputs)
+        for number in saved.numbers:
+            value = inputs[number] if number < count else outputs[number - count]
+            if isinstance(value, torch.Tensor):
+                tensors.append(number)
+                value = _TENSOR
+            known.append(value)
+        if self.forward.keep:
+            saved.inputs = [_TENSOR if isinstance(v, torch.Tensor) else v for v in inputs]
+        return saved, tensors
+
+    # backward -------------------------------------------------------------------------------------------------
+
+    def pull(self, saved: _Saved, tensors: Tensors, grads: Tensors, needs: Sequence[bool]) -> Gradients:
+        count, restored = saved.call.count, saved.restore(tensors)
+        results: Gradients = [None] * len(saved.targets)
+        if any(g is not None for g in grads[:count]):
+            with _autocast(saved):
+                results = self._watched(saved, restored, grads[:count], needs)
+        if any(g is not None for g in grads[count:]):
+            pulled = self._pull_intermediates(saved, restored, grads[count:])
+            results = [b if a is None else a if b is None else a + b for a, b in zip(results, pulled, strict=True)]
+        return results
+
+    def _watched(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
+        """The declared backward. If it may be differentiated and leaves autograd on its way, its result refuses that."""
+        name, count = self.forward.name, len(grads)
+
+        def run(values: Tensors) -> Tensors:
+            return self._declared(saved, values[count:], values[:count], needs)
+
+        causes = [*grads, *restored]
+        recording = torch.is_grad_enabled() or forward_ad._current_level >= 0
+        if not (recording and any(is_tracked(c) for c in causes)):
+            return lowered(run, causes, _again(name, "something that torch.func cannot follow"))
+        with EscapeWatch() as watch:
+            results = lowered(run, causes, _again(name, "something that torch.func cannot follow"))
+        return results if watch.escaped is None else refuse(_again(name, f"{watch.escaped}()"), results, causes)
+
+    def _declared(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
+        assert self.asked is not None
+        call = saved.call
+        incoming = grads[0] if call.output is LEAF else unflatten(call.output, iter(grads), constants=False)
+        before = [None if g is None else g._version for g in grads]
+        result = self.asked.call(call, incoming, restored)
+        for g, version in zip(grads, before, strict=True):
+            if g is not None and g._version != version:
+                raise GradientError(
+                    f"the backward of {self.forward.name} modified the incoming gradient in place, but that tensor "
+                    f"also belongs to other branches of the graph; make a new one (grad * 2, not grad.mul_(2))"
+                )
+        return match(self.forward, call, result, saved.targets, needs, cast=saved.autocast is not None)
+
+    def _pull_intermediates(self, saved: _Saved, restored: list[Any], grads: Tensors) -> Gradients:
+        inputs = list(saved.inputs)
+        for number, value in zip(saved.numbers, restored, strict=True):
+            if number < len(inputs):
+                inputs[number] = value
+        names = saved.call.leaf_names(self.forward.signature.names)
+        missing = [n for n, value in zip(names, inputs, strict=True) if value is _TENSOR]
+        if missing:
+            raise GradientError(
+                f"the gradient of {self.forward.name} cannot be differentiated again: its backward uses intermediates, "
+                f"and their derivative needs {', '.join(missing)}. Let the backward of {self.forward.name} ask for "
+                f"{', '.join(missing)} as well"
+            )
+        wanted = [i for i, target in enumerate(saved.targets) if target is not None]
+        given = [i for i, g in enumerate(grads) if g is not None]
+        function = intermediates_of(self.forward, saved.call, inputs, wanted, given)
+        again, pull = torch.func.vjp(function, *[inputs[i] for i in wanted])
+        self._refuse_changed(saved, restored, dict(zip(given, again, strict=True)))
+        results: Gradients = [None] * len(inputs)
+        for i, gradient in zip(wanted, pull(tuple([grads[i] for i in given])), strict=True):
+            results[i] = gradient
+        return results
+
+    def _refuse_changed(self, saved: _Saved, restored: list[Any], again: dict[int, torch.Tensor]) -> None:
+        """A forward that draws random numbers makes other intermediates the second time."""
+        if transforms_active() or torch.compiler.is_compiling():
+            return
+        first = len(saved.inputs) + saved.call.count
+        for number, value in zip(saved.numbers, restored, strict=True):
+            other = again.get(number - first)
+            if other is not None and not torch.equal(value, other) and not value.isnan().any():
+                raise GradientError(
+                    f"the gradient of {self.forward.name} cannot be differentiated again: its forward gives other "
+                    f"intermediates when it runs a second time. Draw random numbers outside and pass them in"
+                )
+
+    # forward mode ---------------------------------------------------------------------------------------------
+
+    def push(
+        self, saved: _Saved, inputs: Tensors, outputs: Tensors, tangents: Tensors
+    ) -> Gradients:
+        """Forward mode: the backward maps gradients linearly, and tangents go through its transpose."""
+        if not self.linear:
+            raise GradientError(
+                f"{self.forward.name} has no forward mode: its backward is declared as not linear in the incoming "
+                f"gradient (linear=False), so there is no matrix to multiply a tangent with"
+            )
+        flat = [*inputs, *outputs]
+        restored = [flat[number] for number in saved.numbers]
+        count = saved.call.count
+        moved = [i for i, t in enumerate(tangents) if t is not None and saved.targets[i] is not None]
+        smooth = [i for i in range(count) if target_of(outputs[i]) is not None]
+
+        def backward(*some: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            grads: list[Any] = [None] * count
+            for i, g in zip(smooth, some, strict=True):
+                grads[i] = g
+            with _autocast(saved):
+                gradients = self._watched(saved, restored, grads, [t is not None for t in tangents])
+            return tuple([g if g is not None else torch.zeros_like(inputs[i]) for i in moved for g in [gradients[i]]])
+
+        _, transposed = torch.func.vjp(backward, *[torch.zeros_like(outputs[i]) for i in smooth])
+        results: list[torch.Tensor | None] = [None] * len(outputs)
+        for i, tangent in zip(smooth, transposed(tuple([tangents[i] for i in moved])), strict=True):
+            results[i] = tangent
+        kept = [i for i in range(len(outputs) - count) if target_of(outputs[count + i]) is not None]
+        if kept:
+            function = intermediates_of(self.forward, saved.call, inputs, moved, kept)
+            pushed = push_forward(function, [inputs[i] for i in moved], [tangents[i] for i in moved])
+            for i, tangent in zip(kept, pushed, strict=True):
+                results[count + i] = tangent
+        return results
+
+
+def _again(name: str, call: str) -> str:
+    return (
+        f"the gradient of {name} cannot be differentiated again: its backward calls {call}, which drops the derivative "
+        f"of what it is given. Write the backward of {name} with differentiable torch operations"
+    )
+
+
+def _autocast_state(inputs: Tensors) -> tuple[str, torch.dtype, bool] | None:
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            kind = value.device.type
+            if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+                return kind, torch.get_autocast_dtype(kind), torch.is_autocast_cache_enabled()
+            return None
+    return None
+
+
+def _autocast(saved: _Saved) -> AbstractContextManager[Any]:
+    """The backward runs under the autocast of its forward, as torch.amp's custom_bwd does."""
+    if saved.autocast is None:
+        return _NO_CONTEXT
+    kind, dtype, cache = saved.autocast
+    return torch.autocast(kind, dtype, cache_enabled=cache)

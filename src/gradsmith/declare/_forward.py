@@ -1,0 +1,167 @@
+"""The forward of a declared function, run on flat leaves: tensors in, tensors out, nothing shared by accident."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradsmith.declare._capture import refuse_captured, refuse_reached
+from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
+from gradsmith.declare._lowered import lowered
+from gradsmith.declare._signature import Signature, listed
+from gradsmith.declare._tree import LEAF, Structure, flatten, leaf_names, unflatten
+from gradsmith.errors import DeclarationError
+
+__all__ = ["Call", "Forward", "Kept", "keep"]
+
+_NO_DERIVATIVE = "the forward of a declared function was differentiated; only its declared gradient may be"
+
+
+class Call:
+    """What one call carries beside its tensors: how its arguments and its output are built from leaves."""
+
+    __slots__ = ("arguments", "carriers", "count", "kept", "output")
+
+    def __init__(self, arguments: tuple[Structure, ...] | None = None, carriers: int = 0) -> None:
+        self.arguments = arguments  # one structure per parameter; None when every parameter is one leaf
+        self.carriers = carriers  # tensors that come before the leaves and only carry a gradient
+        self.output: Structure = LEAF
+        self.count = 1  # tensors in the output; the intermediates come after them
+        self.kept: tuple[Structure, ...] = ()
+
+    def values(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The arguments, one per parameter."""
+        if self.arguments is None:
+            return leaves
+        rest = iter(leaves)
+        return [unflatten(structure, rest) for structure in self.arguments]
+
+    def leaf_names(self, parameters: Sequence[str]) -> list[str]:
+        """The name of every leaf: the parameter it belongs to and its place in it."""
+        if self.arguments is None:
+            return list(parameters)
+        return [n for p, s in zip(parameters, self.arguments, strict=True) for n in leaf_names(s, p)]
+
+
+class Kept:
+    """An output together with the intermediates the backward may ask for."""
+
+    __slots__ = ("intermediates", "output")
+
+    def __init__(self, output: Any, intermediates: dict[str, Any]) -> None:
+        self.output = output
+        self.intermediates = intermediates
+
+
+def keep(output: Any, /, **intermediates: Any) -> Any:
+    """Return `output` from a declared forward and keep intermediates by name for its backward.
+
+    The names are announced where the function is declared: `@custom_gradient(keep=["mask"])`. Only those the
+    backward asks for are saved. An intermediate may be a tensor of any shape, or a pytree of tensors.
+
+    Example:
+        >>> import torch, gradsmith as gs
+        >>> @gs.custom_gradient(keep=["exponential"])
+        ... def softplus(x):
+        ...     exponential = torch.exp(x)
+        ...     return gs.keep(torch.log1p(exponential), exponential=exponential)
+        >>> @softplus.backward
+        ... def _(grad, exponential):
+        ...     return grad * exponential / (1 + exponential)
+        >>> x = torch.zeros(2, requires_grad=True)
+        >>> softplus(x).sum().backward()
+        >>> x.grad
+        tensor([0.5000, 0.5000])
+    """
+    return Kept(output, intermediates)
+
+
+class Forward:
+    """A callable and its parameters, run on the leaves of a `Call`."""
+
+    def __init__(self, function: Callable[..., Any], keep: Sequence[str] = ()) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.signature = Signature(function)
+        self.keep = tuple(keep)
+        self.opaque = _names_opaque_calls(function)  # whether it hands numbers to something that is not PyTorch
+        self._invoke = self.signature.caller(function)
+        self._checked = False
+
+    def __call__(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """The tensors of the output, then those of the intermediates; `call` learns their structure."""
+        return tuple(lowered(lambda values: self._run(call, values), leaves, _NO_DERIVATIVE))
+
+    def _run(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        if not self._checked:
+            return self._first(call, leaves)
+        return self._own(self._flat(call, self._invoke(call.values(leaves))), leaves)
+
+    def _flat(self, call: Call, result: Any) -> list[torch.Tensor]:
+        if not self.keep and isinstance(result, torch.Tensor):
+            return [result]
+        leaves: list[torch.Tensor] = []
+        kept: dict[str, Any] = {}
+        if isinstance(result, Kept):
+            result, kept = result.output, result.intermediates
+        if kept.keys() != set(self.keep):
+            raise DeclarationError(
+                f"{self.name} kept {listed(kept)}, but its declaration announces {listed(self.keep)}; "
+                f"write @custom_gradient(keep={sorted(kept)}) and end with `return keep(output, name=tensor, ...)`"
+            )
+        call.output = flatten(result, leaves)
+        call.count = len(leaves)
+        if not leaves:
+            raise DeclarationError(f"{self.name} returned {result!r}, which holds no tensor")
+        call.kept = tuple([flatten(kept[name], leaves) for name in self.keep])
+        return leaves
+
+    def _own(self, outputs: list[torch.Tensor], leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Give every output a tensor of its own: an input, a view or a second mention becomes an alias.
+
+        An alias shares memory and version counter, so it costs nothing, may be written to later, and a write that
+        would spoil a saved tensor is still noticed.
+        """
+        seen = {id(leaf) for leaf in leaves}
+        for i, output in enumerate(outputs):
+            if id(output) in seen or output._is_view():
+                outputs[i] = output.detach()
+            seen.add(id(output))
+        return tuple(outputs)
+
+    def differentiable(self, call: Call, leaves: Sequence[Any]) -> Sequence[torch.Tensor]:
+        """The same tensors with the graph autograd records for them, nothing cut off."""
+        return self._flat(call, self._invoke(call.values(leaves)))
+
+    def _first(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """The first call runs with autograd on and inputs cut off, to see what the author may not have meant."""
+        refuse_captured(self.function, self.name)
+        inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        before = [_version(leaf) for leaf in leaves]
+        with torch.enable_grad(), EscapeWatch() as watch:
+            outputs = self._flat(call, self._invoke(call.values(inputs)))
+        refuse_reached(outputs, self.name)
+        names = call.leaf_names(self.signature.names)
+        for name, leaf, version in zip(names, leaves, before, strict=True):
+            if _version(leaf) != version:
+                raise DeclarationError(
+                    f"{self.name} modified its argument {name!r} in place; compute a new tensor instead "
+                    f"(for example {name} + 1, not {name}.add_(1))"
+                )
+        self.opaque = self.opaque or watch.opaque
+        self._checked = not torch.is_inference_mode_enabled()
+        return self._own([o.detach() if o.requires_grad else o for o in outputs], [*leaves, *inputs])
+
+
+def _version(value: Any) -> int | None:
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
+
+
+def _names_opaque_calls(function: Callable[..., Any]) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and not (OPAQUE_CALLS | {"from_numpy"}).isdisjoint(code.co_names)

@@ -1,0 +1,73 @@
+"""Run a function on plain tensors, beneath every torch.func transform.
+
+A transform hands a function tensors it cannot open: `.numpy()`, `.item()` or a kernel fail on them. vmap means a loop,
+so a loop is always right, only slower; and a derivative that is not taken needs no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradsmith.declare._private import functorch_is_active
+from gradsmith.errors import GradientError, GradsmithError
+
+__all__ = ["lowered"]
+
+
+def lowered(
+    function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], refusal: str
+) -> Sequence[Any]:
+    """`function(values)`; where that fails under a transform, the same on plain tensors.
+
+    Results are tensors or None. Differentiating results that were computed on plain tensors raises `refusal`.
+    """
+    try:
+        return function(values)
+    except Exception as error:
+        # vmap refuses to draw random numbers unless it is told how; a loop must not get around that.
+        if not functorch_is_active() or isinstance(error, GradsmithError) or "randomness" in str(error):
+            raise
+    present: list[bool] = []
+
+    def on_plain(*plain: Any) -> tuple[torch.Tensor, ...]:
+        results = function(plain)
+        present[:] = [r is not None for r in results]
+        return tuple([r for r in results if r is not None])
+
+    results = iter(_Lowered.apply(on_plain, refusal, *values))
+    return [next(results) if there else None for there in present]
+
+
+class _Lowered(torch.autograd.Function):
+    @staticmethod
+    def forward(function: Callable[..., Any], refusal: str, *values: Any) -> Any:
+        return function(*values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.refusal = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise GradientError(ctx.refusal)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise GradientError(ctx.refusal)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], function: Callable[..., Any], refusal: str, *values: Any) -> Any:
+        dims = in_dims[2:]
+        rows = [
+            _Lowered.apply(
+                function, refusal, *[v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
+            )
+            for i in range(info.batch_size)
+        ]
+        if not rows:
+            raise RuntimeError("this function takes no batches, and a loop over an empty batch has nothing to run")
+        columns = tuple([torch.stack(column) for column in zip(*rows, strict=True)])
+        return columns, (0,) * len(columns)

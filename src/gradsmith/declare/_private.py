@@ -1,0 +1,73 @@
+"""Every private PyTorch name gradsmith touches. `tests/declare/test_private.py` says when one of them moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._C import _are_functorch_transforms_active as functorch_is_active
+from torch._C import _functorch, _is_any_autocast_enabled
+from torch._subclasses.fake_tensor import fake_tensor_tls
+from torch.autograd import Function, forward_ad
+
+__all__ = [
+    "any_autocast_enabled",
+    "constant_while_tracing",
+    "direct_apply",
+    "forward_ad",
+    "functorch_is_active",
+    "real_constants_allowed",
+    "requires_grad_at_any_level",
+    "transforms_active",
+    "without_python_apply",
+]
+
+any_autocast_enabled: Callable[[], bool] = _is_any_autocast_enabled
+
+constant_while_tracing: Callable[[Callable[..., Any]], Callable[..., Any]]
+constant_while_tracing = torch._dynamo.assume_constant_result
+
+
+def transforms_active() -> bool:
+    """Whether a torch.func transform or a forward-mode level is running (in eager mode)."""
+    return functorch_is_active() or forward_ad._current_level >= 0
+
+
+def direct_apply(function: type[Function]) -> Callable[..., Any]:
+    """`function.apply` without its Python half, which only serves torch.func; a third of the cost of a call."""
+    apply: Callable[..., Any] = super(Function, function).apply
+    return apply
+
+
+def without_python_apply(function: type[Function]) -> Callable[..., Any]:
+    """`function.apply`, taking the direct way whenever no torch.func transform is running."""
+    direct, full = direct_apply(function), function.apply
+
+    def apply(*args: Any) -> Any:
+        return full(*args) if functorch_is_active() else direct(*args)
+
+    return apply
+
+
+@contextmanager
+def real_constants_allowed() -> Iterator[None]:
+    """Let a function traced by torch.compile read tensors it captured: they become constants of the graph."""
+    before = fake_tensor_tls.allow_non_fake_inputs_override
+    fake_tensor_tls.allow_non_fake_inputs_override = True
+    try:
+        yield
+    finally:
+        fake_tensor_tls.allow_non_fake_inputs_override = before
+
+
+def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:
+    """Whether a tensor, or one it wraps for a torch.func transform, requires grad."""
+    while True:
+        tensor = _functorch.unwrap_if_dead(tensor)  # a transform that has ended records nothing any more
+        if tensor.requires_grad:
+            return True
+        if not _functorch.is_functorch_wrapped_tensor(tensor):
+            return False
+        tensor = _functorch.get_unwrapped(tensor)

@@ -1,0 +1,109 @@
+"""From bound arguments to an output: which form of a rule runs where.
+
+* eager, nothing transformed: the cheap form (one `autograd.Function` node in ctx style);
+* `torch.func` and forward mode: the full form (`setup_context`, vmap rule, jvp);
+* `torch.compile`: one opaque node that runs the full form. Dynamo does not look inside, where it would drop the
+  custom backward under `torch.func`; AOTAutograd traces through it with the real transforms around it, so the
+  compiled graph holds the declared gradient, to any order, as ordinary operations;
+* no gradient wanted: the forward alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from gradsmith.declare._forward import Call, Forward
+from gradsmith.declare._private import constant_while_tracing, real_constants_allowed, transforms_active
+from gradsmith.declare._tree import LEAF, Structure, flatten, is_number, is_tensor, unflatten, with_named_classes
+
+__all__ = ["Rule", "make_run"]
+
+# Arguments of these types are one leaf each; anything else is looked into.
+_FLAT_TYPES = frozenset(
+    {torch.Tensor, torch.nn.Parameter, int, float, bool, complex, type(None), str, torch.dtype, torch.device}
+)
+_is_compiling = torch.compiler.is_dynamo_compiling
+
+
+class Rule(Protocol):
+    """A declared gradient, ready to run on leaves."""
+
+    forward: Forward
+    carriers: Callable[[Sequence[Any]], list[torch.Tensor]] | None  # tensors whose graph the gradient takes
+    plain: Callable[[Call, Sequence[Any]], tuple[torch.Tensor, ...]]  # no gradient
+
+    eager: Callable[..., tuple[torch.Tensor, ...]]  # (call, *carriers, *leaves)
+    full: Callable[..., tuple[torch.Tensor, ...]]
+
+
+def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
+    """The function a declared function's wrapper hands its bound arguments to."""
+    forward, eager, full, carriers_of = rule.forward, rule.eager, rule.full, rule.carriers
+
+    def run(values: tuple[Any, ...]) -> Any:
+        if _is_compiling():
+            return uncompiled(values) if forward.opaque else compiled(values)
+        leaves: Sequence[Any] = values
+        for value in values:
+            if type(value) not in _FLAT_TYPES:
+                leaves = []
+                call = Call(tuple([flatten(value, leaves) for value in values]))
+                break
+        else:
+            call = Call()
+        transformed = transforms_active()
+        if not transformed and not torch.is_grad_enabled():
+            outputs = rule.plain(call, leaves)
+        else:
+            form = full if transformed else eager
+            if carriers_of is not None:
+                carriers = carriers_of(values)
+                call.carriers = len(carriers)
+                outputs = form(call, *carriers, *leaves)
+            else:
+                outputs = form(call, *leaves)
+        return outputs[0] if call.output is LEAF else unflatten(call.output, iter(outputs))
+
+    @torch.compiler.disable(reason=f"{forward.name} hands its numbers to code that torch.compile cannot trace")
+    def uncompiled(values: tuple[Any, ...]) -> Any:
+        return run(values)
+
+    @torch.compiler.allow_in_graph
+    def in_graph(key: int, carriers: int, *leaves: Any) -> tuple[torch.Tensor, ...]:
+        call = Call(_arguments[key], carriers)
+        with real_constants_allowed():
+            outputs = full(call, *leaves)
+        _outputs[key] = with_named_classes(call.output)
+        return outputs
+
+    def compiled(values: tuple[Any, ...]) -> Any:
+        leaves: list[Any] = []
+        key = _remember(tuple([flatten(value, leaves, _is_graph_leaf) for value in values]))
+        carriers = [] if carriers_of is None else carriers_of(values)
+        outputs = in_graph(key, len(carriers), *carriers, *leaves)
+        return unflatten(_output_structure(key), iter(outputs))
+
+    return run
+
+
+# Structures are no graph values: while torch.compile traces, they wait here under a number that is one.
+_arguments: list[tuple[Structure, ...]] = []
+_outputs: dict[int, Structure] = {}
+
+
+def _is_graph_leaf(value: Any) -> bool:
+    return is_tensor(value) or is_number(value)
+
+
+@constant_while_tracing
+def _remember(arguments: tuple[Structure, ...]) -> int:
+    _arguments.append(arguments)
+    return len(_arguments) - 1
+
+
+@constant_while_tracing
+def _output_structure(key: int) -> Structure:
+    return _outputs[key]

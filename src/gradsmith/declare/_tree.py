@@ -1,0 +1,156 @@
+"""Values that hold tensors: taken apart into leaves and a structure, and put together again.
+
+The structure is made of plain tuples and strings, so that torch.compile can treat it as a constant:
+
+* `"*"` is a leaf,
+* `("=", value)` a constant,
+* `(kind, type, keys, children)` a container: "dict", "OrderedDict", "list", "tuple" (type None), or "fields" for a
+  NamedTuple or dataclass of that type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+__all__ = [
+    "LEAF",
+    "Structure",
+    "count_leaves",
+    "flatten",
+    "is_number",
+    "is_tensor",
+    "leaf_names",
+    "open_like",
+    "unflatten",
+    "with_named_classes",
+]
+
+Structure = Any
+LEAF = "*"
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def is_number(value: Any) -> bool:
+    """Numbers travel as leaves into a compiled graph, so that a new value needs no new graph."""
+    return isinstance(value, (bool, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] = is_tensor) -> Structure:
+    """Append the leaves of `value` to `leaves`, depth first, and return its structure."""
+    if is_leaf(value):
+        leaves.append(value)
+        return LEAF
+    container = _open(value)
+    if container is None:
+        return ("=", value)
+    kind, keys, children = container
+    cls = type(value) if kind == "fields" else None
+    return (kind, cls, keys, tuple([flatten(child, leaves, is_leaf) for child in children]))
+
+
+def _open(value: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple([f.name for f in dataclasses.fields(value) if f.init])
+        return "fields", names, [getattr(value, n) for n in names]
+    if type(value) is dict:
+        return "dict", tuple(value.keys()), list(value.values())
+    if type(value) is OrderedDict:
+        return "OrderedDict", tuple(value.keys()), list(value.values())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "fields", value._fields, list(value)
+    if type(value) is list:
+        return "list", (), value
+    if type(value) is tuple:
+        return "tuple", (), list(value)
+    return None
+
+
+def unflatten(structure: Structure, leaves: Iterator[Any], *, constants: bool = True) -> Any:
+    """The value of this structure with these leaves, taken in order.
+
+    `constants=False` puts None where the structure has a constant: gradients come in that form.
+    """
+    if isinstance(structure, str):
+        return next(leaves)
+    if structure[0] == "=":
+        return structure[1] if constants else None
+    kind, cls, keys, children = structure
+    values = [unflatten(child, leaves, constants=constants) for child in children]
+    if kind == "fields":
+        if isinstance(cls, str):
+            cls = getattr(_classes, cls)
+        return cls(**dict(zip(keys, values, strict=True)))
+    if kind == "list":
+        return values
+    if kind == "tuple":
+        return tuple(values)
+    pairs = zip(keys, values, strict=True)
+    return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+
+
+def with_named_classes(structure: Structure) -> Structure:
+    """The structure with classes replaced by the name they are kept under: torch.compile guards those."""
+    if isinstance(structure, str) or structure[0] == "=":
+        return structure
+    kind, cls, keys, children = structure
+    if cls is not None:
+        name = f"{cls.__name__}_{id(cls)}"
+        setattr(_classes, name, cls)
+        cls = name
+    return (kind, cls, keys, tuple([with_named_classes(child) for child in children]))
+
+
+class _Classes:
+    """Holds classes as attributes."""
+
+
+_classes = _Classes()
+
+
+def count_leaves(structure: Structure) -> int:
+    if isinstance(structure, str):
+        return 1
+    return 0 if structure[0] == "=" else sum(count_leaves(child) for child in structure[3])
+
+
+def leaf_names(structure: Structure, name: str) -> list[str]:
+    """A readable name for each leaf: `x`, `params['w']`, `pair[0]`, `state.h`."""
+    if isinstance(structure, str):
+        return [name]
+    if structure[0] == "=":
+        return []
+    parts = _parts(structure)
+    return [n for part, child in zip(parts, structure[3], strict=True) for n in leaf_names(child, name + part)]
+
+
+def open_like(structure: Structure, value: Any, name: str) -> list[tuple[Structure, Any, str]]:
+    """The children of a value that should be built like `structure`: their structure, themselves, their name.
+
+    Raises KeyError, IndexError, AttributeError or TypeError where it is built otherwise.
+    """
+    kind, _, keys, children = structure
+    parts = _parts(structure)
+    if kind == "fields":
+        values = [getattr(value, key) for key in keys]
+    elif keys:
+        values = [value[key] for key in keys]
+    elif isinstance(value, (list, tuple)) and len(value) == len(children):
+        values = list(value)
+    else:
+        raise IndexError(f"{len(children)} items")
+    return [(c, v, name + p) for c, v, p in zip(children, values, parts, strict=True)]
+
+
+def _parts(structure: Structure) -> list[str]:
+    kind, _, keys, children = structure
+    if not keys:
+        return [f"[{i}]" for i in range(len(children))]
+    return [f".{key}" if kind == "fields" else f"[{key!r}]" for key in keys]
