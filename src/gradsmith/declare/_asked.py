@@ -11,7 +11,7 @@ from typing import Any
 
 from gradsmith.declare._forward import Call, Forward
 from gradsmith.declare._signature import Signature, listed
-from gradsmith.declare._tree import LEAF, Structure, count_leaves, unflatten
+from gradsmith.declare._tree import LEAF, Structure, count_leaves, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
 
 __all__ = ["Asked"]
@@ -28,6 +28,12 @@ class Asked:
             raise DeclarationError(
                 f"the backward of {forward.name} takes nothing; its first parameter is the incoming gradient"
             )
+        for parameter in signature.parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise DeclarationError(
+                    f"the backward of {forward.name} has the parameter {parameter}; name what it needs instead: the "
+                    f"incoming gradient first, then any of {listed(_known_names(forward))}"
+                )
         known = _known_names(forward)
         for name in signature.names[1:]:
             if name not in known:
@@ -35,6 +41,7 @@ class Asked:
                     f"the backward of {forward.name} asks for {name!r}, which is not known; "
                     f"after the incoming gradient it can ask for {listed(known)}"
                 )
+        self._names = signature.names[1:]
         self._places = [known[name] for name in signature.names[1:]]
         self._parameters = [i for kind, i in self._places if kind == _PARAMETER]
         self._only_parameters = len(self._parameters) == len(self._places)
@@ -65,6 +72,11 @@ class Asked:
             return self._call([incoming, *restored])
         rest = iter(restored)
         return self._call([incoming, *[unflatten(self._structure(call, *place), rest) for place in self._places]])
+
+    def names(self, call: Call) -> list[str]:
+        """A name for each leaf asked for."""
+        structures = [self._structure(call, *place) for place in self._places]
+        return [n for name, s in zip(self._names, structures, strict=True) for n in leaf_names(s, name)]
 
     def _structure(self, call: Call, kind: int, i: int) -> Structure:
         if kind == _PARAMETER:

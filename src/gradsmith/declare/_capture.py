@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -9,15 +10,24 @@ from typing import Any
 
 import torch
 
+from gradsmith.declare._escape import is_tracked
+from gradsmith.declare._private import is_transformed
 from gradsmith.errors import DeclarationError
 
 __all__ = ["refuse_captured", "refuse_reached"]
 
 
-def refuse_captured(function: Callable[..., Any], name: str) -> None:
-    """Raise if `function` closes over, or names as a global or default, a tensor that requires grad."""
+def refuse_captured(function: Callable[..., Any], name: str) -> bool:
+    """Raise if `function` closes over a tensor that requires grad, or names one as a global.
+
+    Returns whether it captures any tensor or module, which might come to require grad later.
+    """
+    suspects = False
     for where, tensor in _captured(function):
-        raise DeclarationError(_message(name, where, tensor))
+        suspects = True
+        if is_tracked(tensor) or is_transformed(tensor):
+            raise DeclarationError(_message(name, where, tensor))
+    return suspects
 
 
 def refuse_reached(outputs: list[torch.Tensor], name: str) -> None:
@@ -31,13 +41,13 @@ def refuse_reached(outputs: list[torch.Tensor], name: str) -> None:
 def _message(name: str, where: str, tensor: torch.Tensor | None) -> str:
     shape = "" if tensor is None else f" (shape {list(tensor.shape)})"
     return (
-        f"{name} uses {where}{shape}, which requires grad but is not an argument: it would silently get no gradient. "
+        f"{name} uses {where}{shape}, which takes part in a derivative but is no argument: its part would silently be 0. "
         f"Pass it as an argument of {name} and return its gradient, or use its .detach()"
     )
 
 
 def _captured(function: Callable[..., Any], depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
-    """The captured tensors that require grad, each with the words that say where it was found."""
+    """The captured tensors, each with the words that say where it was found."""
     if isinstance(function, functools.partial):
         for i, value in enumerate(function.args):
             yield from _inside(f"its partial argument {i}", value)
@@ -56,29 +66,24 @@ def _captured(function: Callable[..., Any], depth: int = 0) -> Iterator[tuple[st
         except ValueError:  # not filled yet
             continue
         yield from _inside(f"{name!r} of the enclosing scope", value, depth)
-    for name in code.co_names:
+    for name in {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}:
         if name in function.__globals__:
             yield from _inside(f"the global {name!r}", function.__globals__[name], depth)
-    for value in function.__defaults__ or ():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
-            yield "a default value", value
 
 
 def _inside(where: str, value: Any, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
-        if value.requires_grad:
-            yield where, value
+        yield where, value
     elif isinstance(value, torch.nn.Module):
         for name, parameter in value.named_parameters():
-            if parameter.requires_grad:
-                yield f"the parameter {name!r} of {where}", parameter
+            yield f"the parameter {name!r} of {where}", parameter
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            if isinstance(item, torch.Tensor) and item.requires_grad:
+            if isinstance(item, torch.Tensor):
                 yield f"{where}[{i}]", item
     elif isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(item, torch.Tensor) and item.requires_grad:
+            if isinstance(item, torch.Tensor):
                 yield f"{where}[{key!r}]", item
     elif depth < 2 and inspect.isfunction(value):
         if not value.__module__.startswith("torch"):

@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from gradsmith.declare._explicit import Explicit
 from gradsmith.declare._route import Rule, make_run
@@ -24,12 +24,21 @@ class DeclaredFunction(Generic[P, R]):
     """A function with a declared gradient: same name, signature, docstring and types as the function it wraps."""
 
     def __init__(self, function: Callable[P, R], rule: Rule) -> None:
-        self._call = rule.forward.signature.wrapper(function, make_run(rule))
-        functools.update_wrapper(self, self._call)
-        self.__wrapped__ = function
+        # A class of its own lets a call go straight to the compiled wrapper: __call__ is looked up on the class.
+        kind = type(self)
+        self.__class__ = type(kind.__name__, (kind,), {"__module__": kind.__module__})
+        self._run = make_run(rule)
+        self._signature = rule.forward.signature
+        self._function = function
+        self._set_call(None)
+        functools.update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._call(*args, **kwargs)  # type: ignore[no-any-return]
+    def _set_call(self, eager: Callable[..., Any] | None) -> None:
+        type(self).__call__ = self._signature.wrapper(self._function, self._run, eager)  # type: ignore[method-assign]
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -67,7 +76,16 @@ class CustomGradient(DeclaredFunction[P, R]):
 
     def backward(self, function: B, /) -> B:
         """Declare the gradient; used as a decorator. See `custom_gradient`."""
-        self._rule.set_backward(checked_callable(function, f"{self.__name__}.backward"))
+        self._rule.set_backward(checked_callable(function, f"{self._rule.forward.name}.backward"))
+        return function
+
+    def eager(self, function: B, /) -> B:
+        """Give calls outside every transform and compiler a form tuned by hand; used as a decorator.
+
+        It takes the same arguments and must have the same value and gradient; everywhere else the declaration
+        serves. Meant for an operation that is called a million times.
+        """
+        self._set_call(checked_callable(function, f"{self._rule.forward.name}.eager"))
         return function
 
 
@@ -79,7 +97,7 @@ class SurrogateGradient(DeclaredFunction[P, R]):
         self.surrogate = rule.surrogate
 
     def _rebuild(self) -> Any:
-        return SurrogateGradient._restore, (self.__wrapped__, self.surrogate)
+        return SurrogateGradient._restore, (self._function, self.surrogate)
 
     @staticmethod
     def _restore(function: Callable[..., Any], surrogate: Callable[..., Any]) -> Any:

@@ -27,8 +27,6 @@ __all__ = ["OPAQUE_CALLS", "EscapeWatch", "is_tracked", "refuse"]
 # Calls that hand the numbers to something that is not PyTorch.
 OPAQUE_CALLS = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__", "__float__", "__int__", "__complex__"})
 
-# Calls whose result does not depend on the values of their arguments, so that there is no derivative to lose.
-_VALUE_FREE = ("new_", "_like", "is_", "size", "stride", "result_type")
 
 
 def is_tracked(value: Any) -> bool:
@@ -57,7 +55,8 @@ class EscapeWatch(TorchFunctionMode):
         name = _name(func)
         if name in OPAQUE_CALLS:
             self.opaque = True
-        if self.escaped is None and _any(is_tracked, args) and _loses(name, result):
+        given = [*args, *(kwargs or {}).values()]
+        if self.escaped is None and _any(is_tracked, given) and _loses(name, result):
             self.escaped = name
         return result
 
@@ -76,8 +75,8 @@ def _any(predicate: Any, values: Sequence[Any]) -> bool:
 def _loses(name: str, result: Any) -> bool:
     if name in OPAQUE_CALLS:
         return True
-    if name.startswith(_VALUE_FREE[0]) or name.endswith(_VALUE_FREE[1]) or name.startswith(_VALUE_FREE[2:]):
-        return False
+    if name.startswith("new_") or name.endswith("_like"):
+        return False  # the values of the arguments do not matter, so there is no derivative to lose
     results = result if isinstance(result, (list, tuple)) else (result,)
     return any(
         isinstance(r, torch.Tensor)

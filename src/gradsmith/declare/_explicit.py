@@ -10,7 +10,7 @@ import torch
 
 from gradsmith.declare._asked import Asked
 from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
-from gradsmith.declare._forward import Call, Forward
+from gradsmith.declare._forward import Call, Forward, version_of
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._match import Target, match, target_of
@@ -30,13 +30,11 @@ Gradients = list[Any]  # a tensor or None for each input
 class _Saved:
     """What a call keeps for its backward beside tensors; those go through `save_for_backward`."""
 
-    __slots__ = ("autocast", "call", "inputs", "known", "numbers", "targets")
-
     call: Call
     numbers: list[int]  # what the backward asked for
     known: list[Any]  # its values, _TENSOR for those that were saved
     targets: list[Target | None]  # per input, what its gradient must look like
-    autocast: tuple[str, torch.dtype, bool] | None
+    autocast: tuple[str, torch.dtype, bool] | None = None
     inputs: list[Any]  # the inputs that are no tensors, where intermediates may need the forward again
 
     def restore(self, tensors: Tensors) -> list[Any]:
@@ -54,7 +52,6 @@ class Explicit:
         self.forward = forward
         self.linear = linear
         self.asked: Asked | None = None
-        self.plain = self.compute
         self.eager = eager_form(self, forward.name)
         self.full = full_form(self)
 
@@ -62,6 +59,7 @@ class Explicit:
         if self.asked is not None:
             raise DeclarationError(f"{self.forward.name} already has a backward; a function has one gradient")
         self.asked = Asked(self.forward, backward)
+        self.compute = self.forward.__call__  # type: ignore[method-assign]  # from now on, without the check below
 
     def compute(self, call: Call, inputs: Tensors) -> tuple[torch.Tensor, ...]:
         if self.asked is None:
@@ -69,17 +67,22 @@ class Explicit:
             raise DeclarationError(f"{name} has no backward yet; declare one with @{name}.backward")
         return self.forward(call, inputs)
 
+    def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
+        """Without a gradient."""
+        return self.compute(call, leaves)
+
     def save(self, call: Call, inputs: Tensors, outputs: Tensors) -> tuple[_Saved, list[int]]:
         assert self.asked is not None
         saved = _Saved()
         saved.call = call
-        saved.numbers = self.asked.numbers(call, len(inputs))
-        saved.known = known = []
+        saved.numbers = numbers = self.asked.numbers(call, len(inputs))
         saved.targets = [target_of(v) for v in inputs]
-        saved.autocast = _autocast_state(inputs) if any_autocast_enabled() else None
+        if any_autocast_enabled():
+            saved.autocast = _autocast_state(inputs)
+        saved.known = known = []
         tensors = []
         count = len(inputs)
-        for number in saved.numbers:
+        for number in numbers:
             value = inputs[number] if number < count else outputs[number - count]
             if isinstance(value, torch.Tensor):
                 tensors.append(number)
@@ -104,32 +107,45 @@ class Explicit:
 
     def _watched(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         """The declared backward. If it may be differentiated and leaves autograd on its way, its result refuses that."""
-        name, count = self.forward.name, len(grads)
-
-        def run(values: Tensors) -> Tensors:
-            return self._declared(saved, values[count:], values[:count], needs)
-
         causes = [*grads, *restored]
         recording = torch.is_grad_enabled() or forward_ad._current_level >= 0
         if not (recording and any(is_tracked(c) for c in causes)):
-            return lowered(run, causes, _again(name, "something that torch.func cannot follow"))
+            return self._declared(saved, restored, grads, needs)
         with EscapeWatch() as watch:
-            results = lowered(run, causes, _again(name, "something that torch.func cannot follow"))
-        return results if watch.escaped is None else refuse(_again(name, f"{watch.escaped}()"), results, causes)
+            results = self._declared(saved, restored, grads, needs)
+        if watch.escaped is None:
+            return results
+        return refuse(_refusal(self.forward.name, f"{watch.escaped}()"), results, causes)
 
     def _declared(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
+        """The declared backward; on plain tensors where it cannot take those of a transform."""
+        try:
+            return self._run(saved, restored, grads, needs)
+        except Exception as error:
+            count = len(grads)
+            refusal = _refusal(self.forward.name, "something that torch.func cannot follow")
+            again = lambda values: self._run(saved, list(values[count:]), values[:count], needs)  # noqa: E731
+            return list(lowered(error, again, [*grads, *restored], refusal))
+
+    def _run(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         assert self.asked is not None
         call = saved.call
         incoming = grads[0] if call.output is LEAF else unflatten(call.output, iter(grads), constants=False)
-        before = [None if g is None else g._version for g in grads]
+        given = [*grads, *restored]
+        before = [version_of(t) for t in given]
         result = self.asked.call(call, incoming, restored)
-        for g, version in zip(grads, before, strict=True):
-            if g is not None and g._version != version:
-                raise GradientError(
-                    f"the backward of {self.forward.name} modified the incoming gradient in place, but that tensor "
-                    f"also belongs to other branches of the graph; make a new one (grad * 2, not grad.mul_(2))"
-                )
+        for i, version in enumerate(before):
+            if version is not None and version_of(given[i]) != version:
+                self._refuse_modified(call, i - len(grads))
         return match(self.forward, call, result, saved.targets, needs, cast=saved.autocast is not None)
+
+    def _refuse_modified(self, call: Call, asked: int) -> None:
+        assert self.asked is not None
+        what = "the incoming gradient" if asked < 0 else repr(self.asked.names(call)[asked])
+        raise GradientError(
+            f"the backward of {self.forward.name} modified {what} in place, but others use that tensor too; make a new "
+            f"one (grad * 2, not grad.mul_(2))"
+        )
 
     def _pull_intermediates(self, saved: _Saved, restored: list[Any], grads: Tensors) -> Gradients:
         inputs = list(saved.inputs)
@@ -205,7 +221,7 @@ class Explicit:
         return results
 
 
-def _again(name: str, call: str) -> str:
+def _refusal(name: str, call: str) -> str:
     return (
         f"the gradient of {name} cannot be differentiated again: its backward calls {call}, which drops the derivative "
         f"of what it is given. Write the backward of {name} with differentiable torch operations"

@@ -12,10 +12,10 @@ from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
 from gradsmith.declare._lowered import lowered
 from gradsmith.declare._signature import Signature, listed
-from gradsmith.declare._tree import LEAF, Structure, flatten, leaf_names, unflatten
+from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
 
-__all__ = ["Call", "Forward", "Kept", "keep"]
+__all__ = ["Call", "Forward", "Kept", "keep", "version_of"]
 
 _NO_DERIVATIVE = "the forward of a declared function was differentiated; only its declared gradient may be"
 
@@ -23,14 +23,18 @@ _NO_DERIVATIVE = "the forward of a declared function was differentiated; only it
 class Call:
     """What one call carries beside its tensors: how its arguments and its output are built from leaves."""
 
-    __slots__ = ("arguments", "carriers", "count", "kept", "output")
+    # Defaults on the class: most calls are made and used up without setting any of them.
+    arguments: tuple[Structure, ...] | None = None  # one per parameter; None when every parameter is one leaf
+    carriers = 0  # tensors that come before the leaves and only carry a gradient
+    output: Structure = LEAF
+    count = 1  # tensors in the output; the intermediates come after them
+    kept: tuple[Structure, ...] = ()
 
-    def __init__(self, arguments: tuple[Structure, ...] | None = None, carriers: int = 0) -> None:
-        self.arguments = arguments  # one structure per parameter; None when every parameter is one leaf
-        self.carriers = carriers  # tensors that come before the leaves and only carry a gradient
-        self.output: Structure = LEAF
-        self.count = 1  # tensors in the output; the intermediates come after them
-        self.kept: tuple[Structure, ...] = ()
+    @classmethod
+    def of(cls, arguments: tuple[Structure, ...], carriers: int = 0) -> Call:
+        call = cls()
+        call.arguments, call.carriers = arguments, carriers
+        return call
 
     def values(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """The arguments, one per parameter."""
@@ -89,15 +93,24 @@ class Forward:
         self.keep = tuple(keep)
         self.opaque = _names_opaque_calls(function)  # whether it hands numbers to something that is not PyTorch
         self._invoke = self.signature.caller(function)
-        self._checked = False
+        self._only_positional = self.signature.only_positional
+        self._trusted = False
 
     def __call__(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """The tensors of the output, then those of the intermediates; `call` learns their structure."""
-        return tuple(lowered(lambda values: self._run(call, values), leaves, _NO_DERIVATIVE))
+        try:
+            if call.arguments is None and self._trusted:  # the commonest case, without the general machinery
+                result = self.function(*leaves) if self._only_positional else self._invoke(leaves)
+                if isinstance(result, torch.Tensor) and not self.keep:
+                    return (result.detach() if result._is_view() or _among(result, leaves) else result,)
+                return self._own(self._flat(call, result), leaves)
+            return self._general(call, leaves)
+        except Exception as error:
+            return tuple(lowered(error, lambda values: self._general(call, values), leaves, _NO_DERIVATIVE))
 
-    def _run(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-        if not self._checked:
-            return self._first(call, leaves)
+    def _general(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        if not self._trusted or (call.arguments is not None and any(map(holds_objects, call.arguments))):
+            return self._checked(call, leaves)
         return self._own(self._flat(call, self._invoke(call.values(leaves))), leaves)
 
     def _flat(self, call: Call, result: Any) -> list[torch.Tensor]:
@@ -136,27 +149,38 @@ class Forward:
         """The same tensors with the graph autograd records for them, nothing cut off."""
         return self._flat(call, self._invoke(call.values(leaves)))
 
-    def _first(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-        """The first call runs with autograd on and inputs cut off, to see what the author may not have meant."""
-        refuse_captured(self.function, self.name)
+    def _checked(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Run with autograd on and inputs cut off, to see what the author may not have meant.
+
+        Once is enough, unless tensors are captured or objects passed that may require grad the next time.
+        """
+        suspects = refuse_captured(self.function, self.name)
         inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        before = [_version(leaf) for leaf in leaves]
+        before = [version_of(leaf) for leaf in leaves]
         with torch.enable_grad(), EscapeWatch() as watch:
             outputs = self._flat(call, self._invoke(call.values(inputs)))
         refuse_reached(outputs, self.name)
         names = call.leaf_names(self.signature.names)
         for name, leaf, version in zip(names, leaves, before, strict=True):
-            if _version(leaf) != version:
+            if version_of(leaf) != version:
                 raise DeclarationError(
                     f"{self.name} modified its argument {name!r} in place; compute a new tensor instead "
                     f"(for example {name} + 1, not {name}.add_(1))"
                 )
         self.opaque = self.opaque or watch.opaque
-        self._checked = not torch.is_inference_mode_enabled()
+        self._trusted = not suspects and not torch.is_inference_mode_enabled()
         return self._own([o.detach() if o.requires_grad else o for o in outputs], [*leaves, *inputs])
 
 
-def _version(value: Any) -> int | None:
+def _among(tensor: torch.Tensor, values: Sequence[Any]) -> bool:
+    for value in values:
+        if value is tensor:
+            return True
+    return False
+
+
+def version_of(value: Any) -> int | None:
+    """How often a tensor was written to; None where nobody counts."""
     return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
 
 

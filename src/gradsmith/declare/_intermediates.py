@@ -28,7 +28,8 @@ def intermediates_of(
         inputs = list(leaves)
         for i, primal in zip(wanted, primals, strict=True):
             inputs[i] = primal
-        again = Call(call.arguments)
+        again = Call()
+        again.arguments = call.arguments
         with torch.enable_grad(), EscapeWatch() as watch:
             outputs = forward.differentiable(again, inputs)
         if watch.escaped is not None:

@@ -18,18 +18,15 @@ __all__ = ["lowered"]
 
 
 def lowered(
-    function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], refusal: str
+    error: Exception, function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], refusal: str
 ) -> Sequence[Any]:
-    """`function(values)`; where that fails under a transform, the same on plain tensors.
+    """`function(values)`, which failed with `error`, once more on plain tensors; `error` again where that is no help.
 
     Results are tensors or None. Differentiating results that were computed on plain tensors raises `refusal`.
     """
-    try:
-        return function(values)
-    except Exception as error:
-        # vmap refuses to draw random numbers unless it is told how; a loop must not get around that.
-        if not functorch_is_active() or isinstance(error, GradsmithError) or "randomness" in str(error):
-            raise
+    # vmap refuses to draw random numbers unless it is told how; a loop must not get around that.
+    if not functorch_is_active() or isinstance(error, GradsmithError) or "randomness" in str(error):
+        raise error
     present: list[bool] = []
 
     def on_plain(*plain: Any) -> tuple[torch.Tensor, ...]:

@@ -115,12 +115,13 @@ def _walk(forward: Forward, structure: Structure, gradient: Any, path: str, foun
     if isinstance(structure, str):
         found.append((path, gradient))
         return
-    if structure[0] == "=":
-        if gradient is not None:
-            raise GradientError(
-                f"the backward of {forward.name} returns a gradient for {path}, which is no tensor; give None there"
-            )
+    if gradient is None:
+        found += [(path, None)] * count_leaves(structure)
         return
+    if structure[0] == "=":
+        raise GradientError(
+            f"the backward of {forward.name} returns a gradient for {path}, which is no tensor; give None there"
+        )
     try:
         children = open_like(structure, gradient, path)
     except (KeyError, IndexError, AttributeError, TypeError) as error:

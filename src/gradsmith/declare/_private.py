@@ -18,9 +18,11 @@ __all__ = [
     "direct_apply",
     "forward_ad",
     "functorch_is_active",
+    "is_transformed",
     "real_constants_allowed",
     "requires_grad_at_any_level",
     "transforms_active",
+    "untransformed",
     "without_python_apply",
 ]
 
@@ -28,11 +30,17 @@ any_autocast_enabled: Callable[[], bool] = _is_any_autocast_enabled
 
 constant_while_tracing: Callable[[Callable[..., Any]], Callable[..., Any]]
 constant_while_tracing = torch._dynamo.assume_constant_result
+_is_compiling = torch.compiler.is_dynamo_compiling
 
 
 def transforms_active() -> bool:
     """Whether a torch.func transform or a forward-mode level is running (in eager mode)."""
     return functorch_is_active() or forward_ad._current_level >= 0
+
+
+def untransformed() -> bool:
+    """Whether this is plain eager execution: no compiler, no transform, no forward-mode level."""
+    return not (_is_compiling() or functorch_is_active() or forward_ad._current_level >= 0)
 
 
 def direct_apply(function: type[Function]) -> Callable[..., Any]:
@@ -60,6 +68,12 @@ def real_constants_allowed() -> Iterator[None]:
         yield
     finally:
         fake_tensor_tls.allow_non_fake_inputs_override = before
+
+
+def is_transformed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor belongs to a torch.func transform that is still running."""
+    tensor = _functorch.unwrap_if_dead(tensor)
+    return _functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:

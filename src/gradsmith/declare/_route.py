@@ -16,7 +16,12 @@ from typing import Any, Protocol
 import torch
 
 from gradsmith.declare._forward import Call, Forward
-from gradsmith.declare._private import constant_while_tracing, real_constants_allowed, transforms_active
+from gradsmith.declare._private import (
+    constant_while_tracing,
+    forward_ad,
+    functorch_is_active,
+    real_constants_allowed,
+)
 from gradsmith.declare._tree import LEAF, Structure, flatten, is_number, is_tensor, unflatten, with_named_classes
 
 __all__ = ["Rule", "make_run"]
@@ -33,7 +38,10 @@ class Rule(Protocol):
 
     forward: Forward
     carriers: Callable[[Sequence[Any]], list[torch.Tensor]] | None  # tensors whose graph the gradient takes
-    plain: Callable[[Call, Sequence[Any]], tuple[torch.Tensor, ...]]  # no gradient
+
+
+    def plain(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """The outputs where no gradient is wanted."""
 
     eager: Callable[..., tuple[torch.Tensor, ...]]  # (call, *carriers, *leaves)
     full: Callable[..., tuple[torch.Tensor, ...]]
@@ -48,13 +56,13 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
             return uncompiled(values) if forward.opaque else compiled(values)
         leaves: Sequence[Any] = values
         for value in values:
-            if type(value) not in _FLAT_TYPES:
+            if type(value) not in _FLAT_TYPES and not _is_empty(value):
                 leaves = []
-                call = Call(tuple([flatten(value, leaves) for value in values]))
+                call = Call.of(tuple([flatten(value, leaves) for value in values]))
                 break
         else:
             call = Call()
-        transformed = transforms_active()
+        transformed = functorch_is_active() or forward_ad._current_level >= 0
         if not transformed and not torch.is_grad_enabled():
             outputs = rule.plain(call, leaves)
         else:
@@ -73,7 +81,7 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
 
     @torch.compiler.allow_in_graph
     def in_graph(key: int, carriers: int, *leaves: Any) -> tuple[torch.Tensor, ...]:
-        call = Call(_arguments[key], carriers)
+        call = Call.of(_arguments[key], carriers)
         with real_constants_allowed():
             outputs = full(call, *leaves)
         _outputs[key] = with_named_classes(call.output)
@@ -92,6 +100,11 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
 # Structures are no graph values: while torch.compile traces, they wait here under a number that is one.
 _arguments: list[tuple[Structure, ...]] = []
 _outputs: dict[int, Structure] = {}
+
+
+def _is_empty(value: Any) -> bool:
+    """The *args and **kwargs of most calls."""
+    return type(value) in (tuple, dict) and not value
 
 
 def _is_graph_leaf(value: Any) -> bool:

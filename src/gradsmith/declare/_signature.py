@@ -5,12 +5,12 @@ Binding is compiled once into Python functions of the same signature, so that a 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import keyword
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gradsmith.declare._private import untransformed
 from gradsmith.errors import DeclarationError
 
 __all__ = ["Signature", "listed"]
@@ -18,7 +18,11 @@ __all__ = ["Signature", "listed"]
 _EMPTY = inspect.Parameter.empty
 _KIND = inspect.Parameter
 _ANY_CALL = inspect.Signature(
-    [_KIND("args", _KIND.VAR_POSITIONAL), _KIND("kwargs", _KIND.VAR_KEYWORD)],
+    [
+        _KIND("input", _KIND.POSITIONAL_OR_KEYWORD),
+        _KIND("args", _KIND.VAR_POSITIONAL),
+        _KIND("kwargs", _KIND.VAR_KEYWORD),
+    ]
 )
 
 _ANY_NAMES = list(_ANY_CALL.parameters)
@@ -39,13 +43,19 @@ class Signature:
             p.kind in (_KIND.POSITIONAL_ONLY, _KIND.POSITIONAL_OR_KEYWORD) for p in self.parameters
         )
 
-    def wrapper(self, function: Callable[..., Any], run: Callable[[tuple[Any, ...]], Any]) -> Callable[..., Any]:
-        """A function of this signature that hands its bound values, in order, to `run`."""
+    def wrapper(
+        self, function: Callable[..., Any], run: Callable[..., Any], eager: Callable[..., Any] | None
+    ) -> Callable[..., Any]:
+        """A method of this signature that hands its bound values, in order, to `run`.
+
+        Where nothing is transformed or compiled, it hands them to `eager` instead, if there is one.
+        """
         values = "".join(f"{n}, " for n in self.names)
-        namespace = {"__run": run}
-        wrapper = self._compile(_python_name(function), f"return __run(({values}))", namespace)
-        functools.update_wrapper(wrapper, function)
-        return wrapper
+        body = f"return __run(({values}))"
+        if eager is not None:
+            body = f"return __eager({values}) if __untransformed() else __run(({values}))"
+        namespace = {"__run": run, "__eager": eager, "__untransformed": untransformed}
+        return self._compile(_python_name(function), body, namespace)
 
     def caller(self, function: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
         """A function that calls `function` with the values of its parameters, given in order."""
@@ -65,7 +75,9 @@ class Signature:
         return call
 
     def _compile(self, name: str, body: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-        parts = []
+        parts = ["__self"]
+        if not any(p.kind is _KIND.POSITIONAL_ONLY for p in self.parameters):
+            parts.append("/")
         star = slash = False
         for i, p in enumerate(self.parameters):
             if p.kind is _KIND.KEYWORD_ONLY and not star:

@@ -27,16 +27,21 @@ class Surrogate:
     def __init__(self, forward: Forward, surrogate: Callable[..., Any]) -> None:
         self.forward = forward
         self.surrogate = surrogate
-        self.plain = forward
         self._call_surrogate = forward.signature.subset_caller(surrogate, f"the surrogate of {forward.name}")
         self.eager = eager_form(self, forward.name)
         self.full = full_form(self)
 
     def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
         """The tensors of the surrogate's output."""
+        result = self._call_surrogate(values)
+        if isinstance(result, torch.Tensor):
+            return [result]
         carriers: list[torch.Tensor] = []
-        flatten(self._call_surrogate(values), carriers)
+        flatten(result, carriers)
         return carriers
+
+    def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
+        return self.forward(call, leaves)
 
     def compute(self, call: Call, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         carriers, leaves = inputs[: call.carriers], inputs[call.carriers :]

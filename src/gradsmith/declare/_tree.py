@@ -17,11 +17,14 @@ from typing import Any
 
 import torch
 
+from gradsmith.errors import DeclarationError
+
 __all__ = [
     "LEAF",
     "Structure",
     "count_leaves",
     "flatten",
+    "holds_objects",
     "is_number",
     "is_tensor",
     "leaf_names",
@@ -50,6 +53,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] = is_t
         return LEAF
     container = _open(value)
     if container is None:
+        _refuse_hidden_tensors(value)
         return ("=", value)
     kind, keys, children = container
     cls = type(value) if kind == "fields" else None
@@ -71,6 +75,17 @@ def _open(value: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
     if type(value) is tuple:
         return "tuple", (), list(value)
     return None
+
+
+def _refuse_hidden_tensors(value: Any) -> None:
+    """A tensor in a container that is not looked into would be a constant: no gradient, and no word about it."""
+    if isinstance(value, (tuple, list, dict, set, frozenset)):
+        inside = value.values() if isinstance(value, dict) else value
+        if any([isinstance(item, torch.Tensor) for item in inside]):
+            raise DeclarationError(
+                f"a {type(value).__name__} holds tensors, which would get no gradient there; use a dict, list, tuple, "
+                f"NamedTuple or dataclass"
+            )
 
 
 def unflatten(structure: Structure, leaves: Iterator[Any], *, constants: bool = True) -> Any:
@@ -121,6 +136,18 @@ def count_leaves(structure: Structure) -> int:
     return 0 if structure[0] == "=" else sum(count_leaves(child) for child in structure[3])
 
 
+_PLAIN_TYPES = (str, bytes, type(None), int, float, complex, bool, torch.dtype, torch.device, type)
+
+
+def holds_objects(structure: Structure) -> bool:
+    """Whether a constant is an object that might hold tensors itself, such as the `self` of a method."""
+    if isinstance(structure, str):
+        return False
+    if structure[0] == "=":
+        return not isinstance(structure[1], _PLAIN_TYPES)
+    return any([holds_objects(child) for child in structure[3]])
+
+
 def leaf_names(structure: Structure, name: str) -> list[str]:
     """A readable name for each leaf: `x`, `params['w']`, `pair[0]`, `state.h`."""
     if isinstance(structure, str):
@@ -140,7 +167,7 @@ def open_like(structure: Structure, value: Any, name: str) -> list[tuple[Structu
     parts = _parts(structure)
     if kind == "fields":
         values = [getattr(value, key) for key in keys]
-    elif keys:
+    elif kind in ("dict", "OrderedDict"):
         values = [value[key] for key in keys]
     elif isinstance(value, (list, tuple)) and len(value) == len(children):
         values = list(value)
@@ -151,6 +178,6 @@ def open_like(structure: Structure, value: Any, name: str) -> list[tuple[Structu
 
 def _parts(structure: Structure) -> list[str]:
     kind, _, keys, children = structure
-    if not keys:
+    if kind in ("list", "tuple"):
         return [f"[{i}]" for i in range(len(children))]
     return [f".{key}" if kind == "fields" else f"[{key!r}]" for key in keys]

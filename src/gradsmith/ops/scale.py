@@ -2,32 +2,117 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import torch
 
-from gradsmith.declare import custom_gradient
+from gradsmith.declare import custom_gradient, direct_apply
+from gradsmith.ops._checks import check_differentiable, check_number
 
 __all__ = ["reverse_gradient", "scale_gradient"]
 
 
 @custom_gradient
 def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
-    _check(x, scale)
+    """The identity, whose gradient is multiplied by `scale`.
+
+    A factor below 1 lets one task of several pull less at what they share; 0 stops the gradient; a negative factor
+    turns it around (see `reverse_gradient`).
+
+    Forward, the output is an alias of `x`: same bits, same memory, nothing computed or copied. Writing to it in place
+    writes to `x`, as with `torch.nn.Identity`. Nothing is saved for backward. Backward is one pass, `scale * grad`;
+    with scale 1 it is no pass at all, and with scale 0 it is exact zeros, whatever the incoming gradient holds.
+
+    An optimiser that normalises, such as Adam, cancels a constant factor that *every* gradient of a parameter has.
+
+    Args:
+        x: tensor of any shape, floating-point or complex.
+        scale: a finite number, without unit: what the gradient is multiplied by.
+
+    Returns:
+        Tensor of the shape, dtype and device of `x`.
+
+    Raises:
+        TypeError: `x` is no floating-point or complex tensor; `scale` is no number.
+        ValueError: `scale` is nan or infinite.
+
+    Example:
+        >>> import torch, gradsmith as gs
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        >>> y = gs.scale_gradient(x, 0.5)
+        >>> y
+        tensor([1., 2., 3., 4.], grad_fn=<scale_gradientBackward>)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    check_differentiable("scale_gradient", "x", x)
+    check_number("scale_gradient", "scale", scale)
     return x
 
 
 @scale_gradient.backward
-def _(grad: torch.Tensor, scale: float) -> torch.Tensor:
+def _scaled(grad: torch.Tensor, scale: float) -> torch.Tensor:
     if scale == 1:
         return grad
     if scale == 0:
-        return torch.zeros_like(grad)
+        return torch.zeros_like(grad)  # 0 * inf would be nan
     return grad * scale
 
 
-def _check(x, scale):
-    pass
-
 def reverse_gradient(x: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
+    """The identity, whose gradient is multiplied by `-strength`: a gradient reversal layer.
+
+    Between a feature extractor and a domain classifier it trains the classifier to tell the domains apart and the
+    extractor to make that impossible. Ganin et al., "Domain-adversarial training of neural networks" (2016).
+
+    It is `scale_gradient(x, -strength)`; everything said there holds.
+
+    Args:
+        x: tensor of any shape, floating-point or complex.
+        strength: a finite number, without unit. The paper's lambda: often raised from 0 to 1 during training.
+
+    Returns:
+        Tensor of the shape, dtype and device of `x`.
+
+    Raises:
+        TypeError: `x` is no floating-point or complex tensor; `strength` is no number.
+        ValueError: `strength` is nan or infinite.
+
+    Example:
+        >>> import torch, gradsmith as gs
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        >>> gs.reverse_gradient(x).sum().backward()
+        >>> x.grad
+        tensor([-1., -1., -1., -1.])
+    """
+    check_number("reverse_gradient", "strength", strength)
     return scale_gradient(x, -strength)
+
+
+# The eager form ---------------------------------------------------------------------------------------------------
+
+
+class _Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, scale: float) -> torch.Tensor:
+        ctx.scale = scale
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return _scaled(grad, ctx.scale), None
+
+
+_apply = direct_apply(type("scale_gradient", (_Scale,), {}))
+_INFINITY = float("inf")
+
+
+@scale_gradient.eager
+def _eager(x: torch.Tensor, scale: float) -> torch.Tensor:
+    if type(scale) is not float or not -_INFINITY < scale < _INFINITY or type(x) is not torch.Tensor:
+        check_number("scale_gradient", "scale", scale)
+        check_differentiable("scale_gradient", "x", x)
+    elif not x.is_floating_point():
+        check_differentiable("scale_gradient", "x", x)
+    return _apply(x, scale)  # type: ignore[no-any-return]

@@ -1,0 +1,150 @@
+"""torch.compile: the declared gradient must be in the compiled graph, under every transform around it.
+
+Single precision, as in training; everything is compiled anew for each cell (`test_table.py` resets Dynamo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+
+from tests.transforms.cases import Case
+from tests.transforms.expected import Expected, inputs_of
+from tests.transforms.functional import batch, stacked, tangents_of
+from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves, loss_of, positions
+
+group = Group("torch.compile")
+
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+SINGLE = torch.float32
+
+
+def compile_with(backend: str) -> Compile:
+    return lambda function: torch.compile(function, fullgraph=True, backend=backend)
+
+
+def compiled_backward(case: Case, compile: Compile) -> None:
+    assert_backward(case, leaves(case, SINGLE), call=compile(caller(case)))
+
+
+def compiled_grad(case: Case, compile: Compile) -> None:
+    inputs = inputs_of(case, dtype=SINGLE)
+    expected = Expected(case, inputs)
+    loss = loss_of(case, cast(expected.weights(), SINGLE))
+    gradients, values = compile(grad(loss, positions(case), has_aux=True))(*inputs)
+    assert_same(values, expected.values, SINGLE)
+    assert_same(gradients, expected.loss_gradient(), SINGLE)
+
+
+def compiled_vmap_of_grad(case: Case, compile: Compile) -> None:
+    rows, arguments, _ = batch(case, 0, SINGLE)
+    loss = loss_of(case, cast(Expected(case, rows[0]).weights(), SINGLE))
+    gradients, values = compile(vmap(grad(loss, positions(case), has_aux=True)))(*arguments)
+    assert_same(values, stacked([Expected(case, row).values for row in rows]), SINGLE)
+    assert_same(gradients, stacked([Expected(case, row).loss_gradient() for row in rows]), SINGLE)
+
+
+def compiled_vmap_then_backward(case: Case, compile: Compile) -> None:
+    rows, arguments, _ = batch(case, 0, SINGLE)
+    arguments = tuple(a.requires_grad_() for a in arguments)
+    values = compile(vmap(caller(case)))(*arguments)
+    assert_same(values, stacked([Expected(case, row).values for row in rows]), SINGLE)
+    weights = [Expected(case, row).weights() for row in rows]
+    gradients = torch.autograd.grad(values, arguments, cast(stacked(weights), SINGLE))
+    expected = [Expected(case, row).gradient(w) for row, w in zip(rows, weights, strict=True)]
+    assert_same(gradients, stacked(expected), SINGLE)
+
+
+def compiled_jvp(case: Case, compile: Compile) -> None:
+    inputs = inputs_of(case, dtype=SINGLE)
+    expected, tangents = Expected(case, inputs), tangents_of(inputs)
+    call = caller(case)
+    values, pushed = compile(lambda primals, tangents: jvp(call, primals, tangents))(inputs, tangents)
+    assert_same(values, expected.values, SINGLE)
+    assert_same(pushed, expected.tangents(tangents), SINGLE)
+
+
+def compiled_jacfwd(case: Case, compile: Compile) -> None:
+    inputs = inputs_of(case, dtype=SINGLE)
+    actual = compile(jacfwd(caller(case), positions(case)))(*inputs)
+    assert_same(actual, Expected(case, inputs).jacobian(), SINGLE)
+
+
+def compiled_jacrev(case: Case, compile: Compile) -> None:
+    inputs = inputs_of(case, dtype=SINGLE)
+    actual = compile(jacrev(caller(case), positions(case)))(*inputs)
+    assert_same(actual, Expected(case, inputs).jacobian(), SINGLE)
+
+
+def compiled_hessian(case: Case, compile: Compile) -> None:
+    inputs = inputs_of(case, dtype=SINGLE)
+    expected = Expected(case, inputs)
+    loss = loss_of(case, cast(expected.weights(), SINGLE))
+    actual = compile(hessian(lambda *xs: loss(*xs)[0], positions(case)))(*inputs)
+    assert_same(actual, expected.hessian(), SINGLE)
+
+
+for backend in ("aot_eager", "inductor"):
+    tags = ["fullgraph", backend]
+    group.variant(f"compile, then backward, {backend}", compile_with(backend), tags=tags)(compiled_backward)
+    group.variant(f"compile(func.grad) {backend}", compile_with(backend), tags=tags)(compiled_grad)
+    group.variant(f"compile(vmap(grad)) {backend}", compile_with(backend), tags=tags)(compiled_vmap_of_grad)
+    group.variant(f"compile(vmap), then backward, {backend}", compile_with(backend), tags=tags)(
+        compiled_vmap_then_backward
+    )
+    group.variant(f"compile(jvp) {backend}", compile_with(backend), tags=tags)(compiled_jvp)
+    group.variant(f"compile(jacfwd) {backend}", compile_with(backend), tags=tags)(compiled_jacfwd)
+    group.variant(f"compile(jacrev) {backend}", compile_with(backend), tags=tags)(compiled_jacrev)
+    group.variant(f"compile(hessian) {backend}", compile_with(backend), tags=[*tags, "second"])(compiled_hessian)
+
+
+@group.variant("compile without fullgraph, then backward")
+def graph_breaks_allowed(case: Case) -> None:
+    assert_backward(case, leaves(case, SINGLE), call=torch.compile(caller(case), backend="aot_eager"))
+
+
+@group.variant("compile(func.grad) without fullgraph")
+def graph_breaks_allowed_in_grad(case: Case) -> None:
+    compiled_grad(case, lambda function: torch.compile(function, backend="aot_eager"))
+
+
+@group.variant("compile of autograd.grad inside", tags=["fullgraph"])
+def autograd_grad_inside(case: Case) -> None:
+    """A training step compiled as a whole."""
+    inputs = leaves(case, SINGLE)
+    expected = Expected(case, inputs)
+    weights, call = cast(expected.weights(), SINGLE), caller(case)
+
+    def step(*inputs: torch.Tensor) -> Any:
+        values = call(*inputs)
+        return values, torch.autograd.grad(values, inputs, weights)
+
+    values, gradients = torch.compile(step, fullgraph=True, backend="aot_eager")(*inputs)
+    assert_same(values, expected.values, SINGLE)
+    assert_same(gradients, expected.gradient(weights), SINGLE)
+
+
+@group.variant("compile with dynamic shapes", tags=["fullgraph"])
+def dynamic_shapes(case: Case) -> None:
+    compiled = torch.compile(caller(case), fullgraph=True, backend="aot_eager", dynamic=True)
+    for grow in (0, 2, 3):
+        assert_backward(case, leaves(case, SINGLE, grow=grow), call=compiled)
+
+
+@group.variant("compile with a changing number", needs="a number", tags=["fullgraph"])
+def changing_number(case: Case) -> None:
+    function = case.function
+
+    def call(inputs: Any, options: Any) -> Any:
+        value = function(*inputs, **options)
+        return value if isinstance(value, tuple) else (value,)
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    third = {name: value + 0.125 for name, value in case.other_options.items()}
+    for options in (dict(case.options), dict(case.other_options), third):
+        assert_backward(
+            case, leaves(case, SINGLE), call=lambda *inputs, o=options: compiled(inputs, o), options=options
+        )
