@@ -94,17 +94,13 @@ def _numbers(tensor: torch.Tensor) -> list[float]:
 def _split_by_exercise(values: list[float]) -> SplitAndScaleResult:
     x = _leaf(values)
     positive, negative = SplitAndScale.apply(x)
-    return SplitAndScaleResult(
-        values, _numbers(positive), _numbers(negative), _gradient_of_sum(x, positive, negative)
-    )
+    return SplitAndScaleResult(values, _numbers(positive), _numbers(negative), _gradient_of_sum(x, positive, negative))
 
 
 def _split_by_library(values: list[float]) -> SplitAndScaleResult:
     x = _leaf(values)
     positive, negative = gradsmith.split_and_scale(x)
-    return SplitAndScaleResult(
-        values, _numbers(positive), _numbers(negative), _gradient_of_sum(x, positive, negative)
-    )
+    return SplitAndScaleResult(values, _numbers(positive), _numbers(negative), _gradient_of_sum(x, positive, negative))
 
 
 def _scale_by_exercise(values: list[float], scale: float) -> GradientScaleResult:
@@ -149,9 +145,7 @@ def _compare(
 def draw(split: SplitAndScaleResult, scaled: GradientScaleResult, stream: TextIO) -> None:
     """Draw both results as tables with bars: plain text unless `stream` is a terminal that takes colour."""
     plain = not stream.isatty() or bool(os.environ.get("NO_COLOR"))
-    console = Console(
-        file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False
-    )
+    console = Console(file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)
     ones = [1.0] * len(split.x)
     console.print("split-and-scale", style="bold")
     console.print("  forward   positive = max(x, 0) * 2")

@@ -179,6 +179,10 @@ CASES = [
                 "hands its numbers to code that torch.compile cannot trace",
                 "numpy cannot be traced: it needs a graph break",
             ),
+            "export": Refusal(RuntimeError, r"\.numpy\(\) is not supported", "numpy cannot be exported"),
+        },
+        skipped={
+            "make_fx of forward and backward": "as with all numpy code, make_fx would keep the numbers it traced with",
         },
     ),
 ]

@@ -16,7 +16,10 @@ from tests.transforms.expected import Expected, inputs_of
 from tests.transforms.functional import batch, stacked, tangents_of
 from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves, loss_of, positions
 
-group = Group("torch.compile")
+group = Group(
+    "torch.compile",
+    "fullgraph with aot_eager and inductor, around all of the above, dynamic shapes, changing numbers",
+)
 
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 SINGLE = torch.float32
@@ -87,18 +90,26 @@ def compiled_hessian(case: Case, compile: Compile) -> None:
     assert_same(actual, expected.hessian(), SINGLE)
 
 
-for backend in ("aot_eager", "inductor"):
-    tags = ["fullgraph", backend]
-    group.variant(f"compile, then backward, {backend}", compile_with(backend), tags=tags)(compiled_backward)
-    group.variant(f"compile(func.grad) {backend}", compile_with(backend), tags=tags)(compiled_grad)
-    group.variant(f"compile(vmap(grad)) {backend}", compile_with(backend), tags=tags)(compiled_vmap_of_grad)
-    group.variant(f"compile(vmap), then backward, {backend}", compile_with(backend), tags=tags)(
-        compiled_vmap_then_backward
-    )
-    group.variant(f"compile(jvp) {backend}", compile_with(backend), tags=tags)(compiled_jvp)
-    group.variant(f"compile(jacfwd) {backend}", compile_with(backend), tags=tags)(compiled_jacfwd)
-    group.variant(f"compile(jacrev) {backend}", compile_with(backend), tags=tags)(compiled_jacrev)
-    group.variant(f"compile(hessian) {backend}", compile_with(backend), tags=[*tags, "second"])(compiled_hessian)
+# Inductor compiles C++ for each cell. The rows marked slow use the same forms as those that are not.
+ROWS: dict[str, tuple[Callable[[Case, Compile], None], list[str], bool]] = {
+    "compile, then backward": (compiled_backward, [], False),
+    "compile(func.grad)": (compiled_grad, [], False),
+    "compile(vmap(grad))": (compiled_vmap_of_grad, [], False),
+    "compile(vmap), then backward": (compiled_vmap_then_backward, [], False),
+    "compile(jvp)": (compiled_jvp, [], False),
+    "compile(jacfwd)": (compiled_jacfwd, [], False),
+    "compile(jacrev)": (compiled_jacrev, [], True),
+    "compile(hessian)": (compiled_hessian, ["second"], True),
+}
+for name, (function, tags, slow) in ROWS.items():
+    for backend in ("aot_eager", "inductor"):
+        add = group.variant(
+            f"{name} {backend}",
+            compile_with(backend),
+            tags=["fullgraph", backend, *tags],
+            slow=slow and backend == "inductor",
+        )
+        add(function)
 
 
 @group.variant("compile without fullgraph, then backward")
@@ -113,16 +124,17 @@ def graph_breaks_allowed_in_grad(case: Case) -> None:
 
 @group.variant("compile of autograd.grad inside", tags=["fullgraph"])
 def autograd_grad_inside(case: Case) -> None:
-    """A training step compiled as a whole."""
+    """A training step compiled as a whole, which torch 2.13 traces only on request."""
     inputs = leaves(case, SINGLE)
     expected = Expected(case, inputs)
     weights, call = cast(expected.weights(), SINGLE), caller(case)
 
     def step(*inputs: torch.Tensor) -> Any:
         values = call(*inputs)
-        return values, torch.autograd.grad(values, inputs, weights)
+        return [v.detach() for v in values], torch.autograd.grad(values, inputs, weights)
 
-    values, gradients = torch.compile(step, fullgraph=True, backend="aot_eager")(*inputs)
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        values, gradients = torch.compile(step, fullgraph=True, backend="aot_eager")(*inputs)
     assert_same(values, expected.values, SINGLE)
     assert_same(gradients, expected.gradient(weights), SINGLE)
 

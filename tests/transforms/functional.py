@@ -13,7 +13,10 @@ from tests.transforms.cases import Case
 from tests.transforms.expected import Expected, Tensors, inputs_of, sample
 from tests.transforms.group import Group, assert_same, caller, leaves, loss_of, positions
 
-group = Group("torch.func and forward mode")
+group = Group(
+    "torch.func and forward mode",
+    "grad, vjp, jacrev, vmap in every in_dims, jvp, jacfwd, hessian, forward_ad",
+)
 
 Dims = tuple[int | None, ...]
 
@@ -108,9 +111,7 @@ def vmap_then_backward(case: Case, dims: Dims | int) -> None:
     assert_same(values, stacked([Expected(case, row).values for row in rows]))
     incoming = [torch.stack([(i + 1) * w for i in range(len(rows))]) for w in Expected(case, rows[0]).weights()]
     gradients = torch.autograd.grad(values, arguments, incoming)
-    of_rows = [
-        Expected(case, row).gradient(g) for row, g in zip(rows, zip(*incoming, strict=True), strict=True)
-    ]
+    of_rows = [Expected(case, row).gradient(g) for row, g in zip(rows, zip(*incoming, strict=True), strict=True)]
     for gradient, by_row, dim in zip(gradients, stacked(of_rows), dims, strict=True):
         assert_same(gradient, by_row.sum(0) if dim is None else by_row.movedim(0, dim))
 

@@ -29,7 +29,6 @@ NEEDS: dict[str, tuple[Callable[[Case], bool], str]] = {
 class Variant:
     """One row of the table."""
 
-    group: str
     name: str
     run: Callable[[Case], None]
     needs: str | None = None
@@ -48,11 +47,12 @@ class Variant:
 
 
 class Group(list[Variant]):
-    """Variants under one headline."""
+    """Variants under one headline, which `covers` sums up for the compact table."""
 
-    def __init__(self, headline: str) -> None:
+    def __init__(self, headline: str, covers: str) -> None:
         super().__init__()
         self.headline = headline
+        self.covers = covers
 
     def variant(
         self, name: str, *arguments: Any, needs: str | None = None, tags: Iterable[str] = (), slow: bool = False
@@ -61,7 +61,7 @@ class Group(list[Variant]):
 
         def add(function: Callable[..., None]) -> Callable[..., None]:
             run = lambda case: function(case, *arguments)  # noqa: E731
-            self.append(Variant(self.headline, name, run, needs, frozenset({name, *tags}), slow))
+            self.append(Variant(name, run, needs, frozenset({name, *tags}), slow))
             return function
 
         return add
@@ -124,7 +124,9 @@ def positions(case: Case) -> tuple[int, ...]:
     return tuple(range(len(case.shapes)))
 
 
-def assert_same(actual: Any, expected: Any, dtype: torch.dtype | None = None, precision: torch.dtype | None = None) -> None:
+def assert_same(
+    actual: Any, expected: Any, dtype: torch.dtype | None = None, precision: torch.dtype | None = None
+) -> None:
     """Tensors, or nested tuples of them, of one dtype, equal up to the rounding of `precision` (that dtype by default)."""
     if not isinstance(expected, Tensor):
         assert isinstance(actual, (tuple, list))

@@ -13,7 +13,10 @@ from tests.transforms.expected import Expected, Tensors, inputs_of, sample
 from tests.transforms.functional import tangents_of
 from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves
 
-group = Group("Precision and layout")
+group = Group(
+    "Precision and layout",
+    "float16, bfloat16, autocast, complex, transposed, expanded, channels_last, empty, 0-d",
+)
 
 
 def precision(case: Case, dtype: torch.dtype) -> None:

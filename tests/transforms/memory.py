@@ -13,7 +13,10 @@ from tests.transforms.cases import Case
 from tests.transforms.expected import Expected
 from tests.transforms.group import Group, assert_backward, assert_same, caller, leaves
 
-group = Group("Memory and threads")
+group = Group(
+    "Memory and threads",
+    "checkpoint, save_on_cpu, saved-tensor hooks, two threads",
+)
 
 
 def checkpointed(case: Case, use_reentrant: bool) -> None:

@@ -14,7 +14,10 @@ from tests.transforms.cases import Case
 from tests.transforms.expected import Expected, Tensors, inputs_of
 from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves
 
-group = Group("Modules, export and tracing")
+group = Group(
+    "Modules, export and tracing",
+    "deepcopy, pickle, torch.export and ONNX of the forward, make_fx",
+)
 
 
 class Using(torch.nn.Module):
@@ -40,7 +43,7 @@ def pickled(case: Case) -> None:
     assert_backward(case, leaves(case), call=pickle.loads(pickle.dumps(Using(case))))
 
 
-@group.variant("torch.export", tags=["export"])
+@group.variant("torch.export (forward)", tags=["export"])
 def exported(case: Case) -> None:
     """The exported program computes the forward; it must do so for other inputs than those it was exported with."""
     program = torch.export.export(Using(case), inputs_of(case, 1))
@@ -48,12 +51,12 @@ def exported(case: Case) -> None:
     assert_same(program.module()(*inputs), Expected(case, inputs).values)
 
 
-@group.variant("ONNX export", tags=["export", "onnx"])
+@group.variant("ONNX export (forward)", tags=["export"])
 def exported_to_onnx(case: Case) -> None:
     import onnxruntime
 
     single = torch.float32
-    program = torch.onnx.export(Using(case), inputs_of(case, 1, single), dynamo=True, verbose=False)
+    program = torch.onnx.export(Using(case).eval(), inputs_of(case, 1, single), dynamo=True, verbose=False)
     session = onnxruntime.InferenceSession(program.model_proto.SerializeToString())
     inputs = inputs_of(case, dtype=single)
     names = [i.name for i in session.get_inputs()]
@@ -61,7 +64,7 @@ def exported_to_onnx(case: Case) -> None:
     assert_same([torch.from_numpy(v) for v in values], Expected(case, inputs).values, single)
 
 
-@group.variant("make_fx of forward and backward", tags=["make_fx"])
+@group.variant("make_fx of forward and backward")
 def traced(case: Case) -> None:
     def step(*inputs: Tensor) -> tuple[Tensors, Tensors]:
         inputs = tuple(x.detach().requires_grad_() for x in inputs)

@@ -10,7 +10,10 @@ from tests.transforms.cases import Case
 from tests.transforms.expected import Expected, inputs_of
 from tests.transforms.group import Group, assert_backward, assert_same, caller, leaves, loss_of
 
-group = Group("Reverse mode")
+group = Group(
+    "Reverse mode",
+    "backward, autograd.grad, second derivatives, batched gradients, unused outputs, in-place use, no_grad",
+)
 
 
 @group.variant("backward")

@@ -41,7 +41,7 @@ def refuse_reached(outputs: list[torch.Tensor], name: str) -> None:
 def _message(name: str, where: str, tensor: torch.Tensor | None) -> str:
     shape = "" if tensor is None else f" (shape {list(tensor.shape)})"
     return (
-        f"{name} uses {where}{shape}, which takes part in a derivative but is no argument: its part would silently be 0. "
+        f"{name} uses {where}{shape}, which takes part in a derivative but is no argument: its part would be 0. "
         f"Pass it as an argument of {name} and return its gradient, or use its .detach()"
     )
 
@@ -59,8 +59,7 @@ def _captured(function: Callable[..., Any], depth: int = 0) -> Iterator[tuple[st
     if code is None:
         return
     closure = function.__closure__ or ()
-    cells = {n: c for n, c in zip(code.co_freevars, closure, strict=True)}
-    for name, cell in cells.items():
+    for name, cell in zip(code.co_freevars, closure, strict=True):
         try:
             value = cell.cell_contents
         except ValueError:  # not filled yet

@@ -27,11 +27,14 @@ class DeclaredFunction(Generic[P, R]):
         # A class of its own lets a call go straight to the compiled wrapper: __call__ is looked up on the class.
         kind = type(self)
         self.__class__ = type(kind.__name__, (kind,), {"__module__": kind.__module__})
-        self._run = make_run(rule)
+        self._run = make_run(rule, self)
         self._signature = rule.forward.signature
         self._function = function
         self._set_call(None)
+        self.__name__ = self.__qualname__ = rule.forward.name  # for callables that have none themselves
         functools.update_wrapper(self, function)
+        if (self.__module__ or "torch").split(".")[0] == "torch":
+            self.__module__ = __name__  # torch.fx would write `torch.round` for what is no longer torch's
 
     def _set_call(self, eager: Callable[..., Any] | None) -> None:
         type(self).__call__ = self._signature.wrapper(self._function, self._run, eager)  # type: ignore[method-assign]
@@ -44,7 +47,7 @@ class DeclaredFunction(Generic[P, R]):
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {getattr(self, '__qualname__', '')}>"
+        return f"<{type(self).__name__} {self.__qualname__}>"
 
     def __copy__(self) -> Any:
         return self
@@ -82,8 +85,8 @@ class CustomGradient(DeclaredFunction[P, R]):
     def eager(self, function: B, /) -> B:
         """Give calls outside every transform and compiler a form tuned by hand; used as a decorator.
 
-        It takes the same arguments and must have the same value and gradient; everywhere else the declaration
-        serves. Meant for an operation that is called a million times.
+        It takes the same arguments and must have the same value and gradient, or returns NotImplemented to leave
+        the call to the declaration. Meant for an operation that is called a million times.
         """
         self._set_call(checked_callable(function, f"{self._rule.forward.name}.eager"))
         return function
@@ -107,6 +110,9 @@ class SurrogateGradient(DeclaredFunction[P, R]):
 
 
 def checked_callable(function: Any, where: str) -> Any:
+    if isinstance(function, (staticmethod, classmethod)):
+        kind = type(function).__name__
+        raise DeclarationError(f"{where} was given a {kind}; put @{kind} above @gs.custom_gradient, not below it")
     if not callable(function):
         raise DeclarationError(f"{where} expects a function, not {function!r}")
     return function

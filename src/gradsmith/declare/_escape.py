@@ -28,7 +28,6 @@ __all__ = ["OPAQUE_CALLS", "EscapeWatch", "is_tracked", "refuse"]
 OPAQUE_CALLS = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__", "__float__", "__int__", "__complex__"})
 
 
-
 def is_tracked(value: Any) -> bool:
     """Whether a derivative with respect to this tensor is being recorded, backward or forward."""
     if not isinstance(value, torch.Tensor):
@@ -47,6 +46,7 @@ class EscapeWatch(TorchFunctionMode):
         super().__init__()
         self.escaped: str | None = None
         self.opaque = False
+        self._switched_off = False  # by the code that runs, with no_grad
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -55,6 +55,10 @@ class EscapeWatch(TorchFunctionMode):
         name = _name(func)
         if name in OPAQUE_CALLS:
             self.opaque = True
+        if name == "_set_grad_enabled":
+            self._switched_off = not args[0]
+        if not torch.is_grad_enabled() and not self._switched_off:
+            return result  # inside the forward of an autograd.Function, which has a derivative of its own
         given = [*args, *(kwargs or {}).values()]
         if self.escaped is None and _any(is_tracked, given) and _loses(name, result):
             self.escaped = name
@@ -79,10 +83,7 @@ def _loses(name: str, result: Any) -> bool:
         return False  # the values of the arguments do not matter, so there is no derivative to lose
     results = result if isinstance(result, (list, tuple)) else (result,)
     return any(
-        isinstance(r, torch.Tensor)
-        and (r.is_floating_point() or r.is_complex())
-        and not is_tracked(r)
-        for r in results
+        isinstance(r, torch.Tensor) and (r.is_floating_point() or r.is_complex()) and not is_tracked(r) for r in results
     )
 
 

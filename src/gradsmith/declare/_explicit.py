@@ -13,9 +13,9 @@ from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
 from gradsmith.declare._forward import Call, Forward, version_of
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
-from gradsmith.declare._match import Target, match, target_of
 from gradsmith.declare._lowered import lowered
-from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active
+from gradsmith.declare._match import Target, match, target_of
+from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active, vjp
 from gradsmith.declare._tree import LEAF, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 
@@ -46,7 +46,7 @@ class _Saved:
 class Explicit:
     """A forward and its backward."""
 
-    carriers = None
+    has_carriers = False
 
     def __init__(self, forward: Forward, *, linear: bool) -> None:
         self.forward = forward
@@ -59,13 +59,16 @@ class Explicit:
         if self.asked is not None:
             raise DeclarationError(f"{self.forward.name} already has a backward; a function has one gradient")
         self.asked = Asked(self.forward, backward)
-        self.compute = self.forward.__call__  # type: ignore[method-assign]  # from now on, without the check below
+        self.compute = self.forward.__call__  # type: ignore[method-assign, assignment]  # from now on, without the check below
 
     def compute(self, call: Call, inputs: Tensors) -> tuple[torch.Tensor, ...]:
         if self.asked is None:
             name = self.forward.name
             raise DeclarationError(f"{name} has no backward yet; declare one with @{name}.backward")
         return self.forward(call, inputs)
+
+    def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
+        return []
 
     def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
         """Without a gradient."""
@@ -106,7 +109,7 @@ class Explicit:
         return results
 
     def _watched(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
-        """The declared backward. If it may be differentiated and leaves autograd on its way, its result refuses that."""
+        """The declared backward. If it may be differentiated and leaves autograd on the way, it refuses that."""
         causes = [*grads, *restored]
         recording = torch.is_grad_enabled() or forward_ad._current_level >= 0
         if not (recording and any(is_tracked(c) for c in causes)):
@@ -121,7 +124,7 @@ class Explicit:
         """The declared backward; on plain tensors where it cannot take those of a transform."""
         try:
             return self._run(saved, restored, grads, needs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the author's backward may raise anything
             count = len(grads)
             refusal = _refusal(self.forward.name, "something that torch.func cannot follow")
             again = lambda values: self._run(saved, list(values[count:]), values[:count], needs)  # noqa: E731
@@ -163,7 +166,7 @@ class Explicit:
         wanted = [i for i, target in enumerate(saved.targets) if target is not None]
         given = [i for i, g in enumerate(grads) if g is not None]
         function = intermediates_of(self.forward, saved.call, inputs, wanted, given)
-        again, pull = torch.func.vjp(function, *[inputs[i] for i in wanted])
+        again, pull = vjp(function, *[inputs[i] for i in wanted])
         self._refuse_changed(saved, restored, dict(zip(given, again, strict=True)))
         results: Gradients = [None] * len(inputs)
         for i, gradient in zip(wanted, pull(tuple([grads[i] for i in given])), strict=True):
@@ -185,9 +188,7 @@ class Explicit:
 
     # forward mode ---------------------------------------------------------------------------------------------
 
-    def push(
-        self, saved: _Saved, inputs: Tensors, outputs: Tensors, tangents: Tensors
-    ) -> Gradients:
+    def push(self, saved: _Saved, inputs: Tensors, outputs: Tensors, tangents: Tensors) -> Gradients:
         """Forward mode: the backward maps gradients linearly, and tangents go through its transpose."""
         if not self.linear:
             raise GradientError(
@@ -208,7 +209,7 @@ class Explicit:
                 gradients = self._watched(saved, restored, grads, [t is not None for t in tangents])
             return tuple([g if g is not None else torch.zeros_like(inputs[i]) for i in moved for g in [gradients[i]]])
 
-        _, transposed = torch.func.vjp(backward, *[torch.zeros_like(outputs[i]) for i in smooth])
+        _, transposed = vjp(backward, *[torch.zeros_like(outputs[i]) for i in smooth])
         results: list[torch.Tensor | None] = [None] * len(outputs)
         for i, tangent in zip(smooth, transposed(tuple([tangents[i] for i in moved])), strict=True):
             results[i] = tangent

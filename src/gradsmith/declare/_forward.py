@@ -36,6 +36,9 @@ class Call:
         call.arguments, call.carriers = arguments, carriers
         return call
 
+    def __repr__(self) -> str:
+        return "Call()"  # the same for every call: torch.jit.trace compares what it traced twice
+
     def values(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """The arguments, one per parameter."""
         if self.arguments is None:
@@ -105,7 +108,7 @@ class Forward:
                     return (result.detach() if result._is_view() or _among(result, leaves) else result,)
                 return self._own(self._flat(call, result), leaves)
             return self._general(call, leaves)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the author's forward may raise anything
             return tuple(lowered(error, lambda values: self._general(call, values), leaves, _NO_DERIVATIVE))
 
     def _general(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
@@ -173,7 +176,7 @@ class Forward:
 
 
 def _among(tensor: torch.Tensor, values: Sequence[Any]) -> bool:
-    for value in values:
+    for value in values:  # noqa: SIM110  # a generator would cost as much again as the whole loop
         if value is tensor:
             return True
     return False

@@ -78,13 +78,13 @@ class Full(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.rule, call, *inputs = inputs
-        ctx.saved, numbers = ctx.rule.save(call, inputs, output)
-        flat = [*inputs, *output]
+        ctx.rule, call, *leaves = inputs
+        ctx.saved, numbers = ctx.rule.save(call, leaves, output)
+        flat = [*leaves, *output]
         ctx.save_for_backward(*[flat[n] for n in numbers])
         ctx.set_materialize_grads(False)
         # Forward mode runs at once and needs everything; what is saved for it does not outlive the call.
-        ctx.others = [_TENSOR if isinstance(v, torch.Tensor) else v for v in inputs]
+        ctx.others = [_TENSOR if isinstance(v, torch.Tensor) else v for v in leaves]
         ctx.save_for_forward(*[v for v in flat if isinstance(v, torch.Tensor)])
 
     @staticmethod

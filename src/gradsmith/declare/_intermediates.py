@@ -14,6 +14,7 @@ import torch
 
 from gradsmith.declare._escape import EscapeWatch
 from gradsmith.declare._forward import Call, Forward
+from gradsmith.declare._private import vjp
 from gradsmith.errors import GradientError
 
 __all__ = ["intermediates_of", "push_forward"]
@@ -30,26 +31,34 @@ def intermediates_of(
             inputs[i] = primal
         again = Call()
         again.arguments = call.arguments
+        why: str | None = None
+        cause: Exception | None = None
         with torch.enable_grad(), EscapeWatch() as watch:
-            outputs = forward.differentiable(again, inputs)
-        if watch.escaped is not None:
+            try:
+                outputs = forward.differentiable(again, inputs)
+            except Exception as error:  # noqa: BLE001  # whatever the author's forward raises
+                why, cause = f"cannot be run for it ({error})", error
+        if why is None and watch.escaped is not None:
+            why, cause = f"calls {watch.escaped}(), which drops their derivative", None
+        if why is not None:
             raise GradientError(
                 f"the gradient of {forward.name} cannot be differentiated here: its backward uses intermediates, and "
-                f"the forward that makes them calls {watch.escaped}(), which drops their derivative. Make them with "
-                f"differentiable torch operations"
-            )
+                f"the forward that makes them {why}. Make them with differentiable torch operations"
+            ) from cause
         return tuple([outputs[again.count + i] for i in given])
 
     return function
 
 
 def push_forward(
-    function: Callable[..., tuple[torch.Tensor, ...]], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
+    function: Callable[..., tuple[torch.Tensor, ...]],
+    primals: Sequence[torch.Tensor],
+    tangents: Sequence[torch.Tensor],
 ) -> Sequence[torch.Tensor]:
     """The derivative of `function` along `tangents`, by the transpose of its transpose.
 
     (torch.func.jvp would do, were it allowed inside a forward-mode level.)
     """
-    outputs, pull = torch.func.vjp(function, *primals)
-    _, push = torch.func.vjp(lambda *grads: pull(grads), *[torch.zeros_like(o) for o in outputs])
-    return push(tuple(tangents))  # type: ignore[no-any-return]
+    outputs, pull = vjp(function, *primals)
+    _, push = vjp(lambda *grads: pull(grads), *[torch.zeros_like(o) for o in outputs])
+    return push(tuple(tangents))

@@ -60,7 +60,9 @@ class _Lowered(torch.autograd.Function):
         dims = in_dims[2:]
         rows = [
             _Lowered.apply(
-                function, refusal, *[v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
+                function,
+                refusal,
+                *[v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)],
             )
             for i in range(info.batch_size)
         ]

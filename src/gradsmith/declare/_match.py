@@ -6,13 +6,14 @@ The engine would broadcast, sum and cast a wrong gradient into shape without a w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 from gradsmith.declare._forward import Call, Forward
 from gradsmith.declare._signature import listed
-from gradsmith.declare._tree import LEAF, Structure, open_like, count_leaves
+from gradsmith.declare._tree import LEAF, Structure, count_leaves, open_like
 from gradsmith.errors import GradientError
 
 __all__ = ["Target", "match", "target_of"]
@@ -28,7 +29,13 @@ def target_of(leaf: Any) -> Target | None:
 
 
 def match(
-    forward: Forward, call: Call, result: Any, targets: Sequence[Target | None], needs: Sequence[bool], *, cast: bool
+    forward: Forward,
+    call: Call,
+    result: Any,
+    targets: Sequence[Target | None],
+    needs: Sequence[bool],
+    *,
+    cast: bool,
 ) -> list[torch.Tensor | None]:
     """One gradient per input leaf, each of its input's shape, dtype and device; None where there is none."""
     if call.arguments is None and isinstance(result, torch.Tensor):
@@ -43,14 +50,19 @@ def match(
 
 
 def _by_name(
-    forward: Forward, call: Call, result: Any, targets: Sequence[Target | None], needs: Sequence[bool], cast: bool
+    forward: Forward,
+    call: Call,
+    result: Any,
+    targets: Sequence[Target | None],
+    needs: Sequence[bool],
+    cast: bool,
 ) -> list[torch.Tensor | None]:
     names = forward.signature.names
     structures = call.arguments or (LEAF,) * len(names)
     starts = [0]
     for structure in structures:
         starts.append(starts[-1] + count_leaves(structure))
-    spans = [range(a, b) for a, b in zip(starts, starts[1:], strict=False)]
+    spans = [range(a, b) for a, b in pairwise(starts)]
     differentiable = [n for n, span in zip(names, spans, strict=True) if any(targets[i] is not None for i in span)]
     given = _named(forward, result, differentiable, dict(zip(names, structures, strict=True)))
 
@@ -82,10 +94,12 @@ def _by_name(
     return gradients
 
 
-def _named(forward: Forward, result: Any, differentiable: list[str], structures: dict[str, Structure]) -> dict[str, Any]:
+def _named(
+    forward: Forward, result: Any, differentiable: list[str], structures: dict[str, Structure]
+) -> dict[str, Any]:
     """The result as a dict from parameter name to gradient."""
     only = differentiable[0] if len(differentiable) == 1 else None
-    if isinstance(result, dict) and not (only and _mirrors(structures[only], result)):
+    if isinstance(result, dict) and not (only and _is_itself(structures, only, result)):
         unknown = [n for n in result if n not in structures]
         if unknown:
             raise GradientError(
@@ -96,7 +110,7 @@ def _named(forward: Forward, result: Any, differentiable: list[str], structures:
     if only is None:
         raise GradientError(
             f"the backward of {forward.name} returns {_described(result)}; {forward.name} has several differentiable "
-            f"inputs, so return a dict with the gradient of each: {{{', '.join(f'{n!r}: ...' for n in differentiable)}}}"
+            f"inputs, so return a dict with one gradient each: {{{', '.join(f'{n!r}: ...' for n in differentiable)}}}"
         )
     if result is None:
         raise GradientError(
@@ -106,8 +120,12 @@ def _named(forward: Forward, result: Any, differentiable: list[str], structures:
     return {only: result}
 
 
-def _mirrors(structure: Structure, result: dict[Any, Any]) -> bool:
-    return structure is not LEAF and structure[0] in ("dict", "OrderedDict") and set(structure[2]) == set(result)
+def _is_itself(structures: dict[str, Structure], only: str, result: dict[Any, Any]) -> bool:
+    """Whether the dict is the gradient of the one input, itself a dict, and not `{name of the input: gradient}`."""
+    structure = structures[only]
+    if isinstance(structure, str) or structure[0] not in ("dict", "OrderedDict"):
+        return False
+    return set(result) == set(structure[2]) or not set(result) <= set(structures)
 
 
 def _walk(forward: Forward, structure: Structure, gradient: Any, path: str, found: list[tuple[str, Any]]) -> None:
@@ -126,7 +144,7 @@ def _walk(forward: Forward, structure: Structure, gradient: Any, path: str, foun
         children = open_like(structure, gradient, path)
     except (KeyError, IndexError, AttributeError, TypeError) as error:
         raise GradientError(
-            f"the backward of {forward.name} returns {_described(gradient)} for {path}; the gradient must be built like "
+            f"the backward of {forward.name} returns {_described(gradient)} for {path}; a gradient must be built like "
             f"{path} itself, a {structure[1].__name__ if structure[1] else structure[0]} (missing: {error})"
         ) from None
     for child, value, name in children:

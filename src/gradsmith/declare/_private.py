@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch._C import _are_functorch_transforms_active as functorch_is_active
@@ -14,22 +14,28 @@ from torch.autograd import Function, forward_ad
 
 __all__ = [
     "any_autocast_enabled",
+    "being_traced",
     "constant_while_tracing",
     "direct_apply",
     "forward_ad",
     "functorch_is_active",
     "is_transformed",
+    "one_node_while_tracing",
     "real_constants_allowed",
     "requires_grad_at_any_level",
     "transforms_active",
     "untransformed",
+    "vjp",
     "without_python_apply",
 ]
 
+# torch annotates these with unions or not at all.
+vjp: Callable[..., tuple[Any, Callable[..., tuple[torch.Tensor, ...]]]] = torch.func.vjp  # type: ignore[assignment]
 any_autocast_enabled: Callable[[], bool] = _is_any_autocast_enabled
 
-constant_while_tracing: Callable[[Callable[..., Any]], Callable[..., Any]]
-constant_while_tracing = torch._dynamo.assume_constant_result
+Function_ = TypeVar("Function_", bound=Callable[..., Any])
+constant_while_tracing: Callable[[Function_], Function_] = torch._dynamo.assume_constant_result
+one_node_while_tracing: Callable[[Function_], Function_] = torch.compiler.allow_in_graph
 _is_compiling = torch.compiler.is_dynamo_compiling
 
 
@@ -43,15 +49,21 @@ def untransformed() -> bool:
     return not (_is_compiling() or functorch_is_active() or forward_ad._current_level >= 0)
 
 
+def being_traced() -> bool:
+    """Whether torch.jit.trace is running."""
+    return torch._C._get_tracing_state() is not None
+
+
 def direct_apply(function: type[Function]) -> Callable[..., Any]:
     """`function.apply` without its Python half, which only serves torch.func; a third of the cost of a call."""
-    apply: Callable[..., Any] = super(Function, function).apply
+    apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
     return apply
 
 
 def without_python_apply(function: type[Function]) -> Callable[..., Any]:
     """`function.apply`, taking the direct way whenever no torch.func transform is running."""
-    direct, full = direct_apply(function), function.apply
+    direct: Callable[..., Any] = direct_apply(function)
+    full: Callable[..., Any] = function.apply
 
     def apply(*args: Any) -> Any:
         return full(*args) if functorch_is_active() else direct(*args)

@@ -20,9 +20,18 @@ from gradsmith.declare._private import (
     constant_while_tracing,
     forward_ad,
     functorch_is_active,
+    one_node_while_tracing,
     real_constants_allowed,
 )
-from gradsmith.declare._tree import LEAF, Structure, flatten, is_number, is_tensor, unflatten, with_named_classes
+from gradsmith.declare._tree import (
+    LEAF,
+    Structure,
+    flatten,
+    is_number,
+    is_tensor,
+    unflatten,
+    with_named_classes,
+)
 
 __all__ = ["Rule", "make_run"]
 
@@ -37,19 +46,21 @@ class Rule(Protocol):
     """A declared gradient, ready to run on leaves."""
 
     forward: Forward
-    carriers: Callable[[Sequence[Any]], list[torch.Tensor]] | None  # tensors whose graph the gradient takes
-
+    has_carriers: bool  # whether the gradient is that of tensors computed in the open
 
     def plain(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """The outputs where no gradient is wanted."""
+
+    def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
+        """Those tensors; they come before the leaves."""
 
     eager: Callable[..., tuple[torch.Tensor, ...]]  # (call, *carriers, *leaves)
     full: Callable[..., tuple[torch.Tensor, ...]]
 
 
-def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
-    """The function a declared function's wrapper hands its bound arguments to."""
-    forward, eager, full, carriers_of = rule.forward, rule.eager, rule.full, rule.carriers
+def make_run(rule: Rule, declared: Callable[..., Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """The function that the wrapper of a declared function hands its bound arguments to."""
+    forward, eager, full, has_carriers = rule.forward, rule.eager, rule.full, rule.has_carriers
 
     def run(values: tuple[Any, ...]) -> Any:
         if _is_compiling():
@@ -57,6 +68,8 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
         leaves: Sequence[Any] = values
         for value in values:
             if type(value) not in _FLAT_TYPES and not _is_empty(value):
+                if isinstance(value, torch.fx.Proxy):  # torch.fx traces: the declared function is one node
+                    return value.tracer.create_proxy("call_function", declared, *forward.signature.arguments(values))
                 leaves = []
                 call = Call.of(tuple([flatten(value, leaves) for value in values]))
                 break
@@ -67,19 +80,21 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
             outputs = rule.plain(call, leaves)
         else:
             form = full if transformed else eager
-            if carriers_of is not None:
-                carriers = carriers_of(values)
+            if has_carriers:
+                carriers = rule.carriers(values)
                 call.carriers = len(carriers)
                 outputs = form(call, *carriers, *leaves)
             else:
                 outputs = form(call, *leaves)
         return outputs[0] if call.output is LEAF else unflatten(call.output, iter(outputs))
 
-    @torch.compiler.disable(reason=f"{forward.name} hands its numbers to code that torch.compile cannot trace")
     def uncompiled(values: tuple[Any, ...]) -> Any:
         return run(values)
 
-    @torch.compiler.allow_in_graph
+    reason = f"{forward.name} hands its numbers to code that torch.compile cannot trace"
+    uncompiled = torch.compiler.disable(uncompiled, reason=reason)
+
+    @one_node_while_tracing
     def in_graph(key: int, carriers: int, *leaves: Any) -> tuple[torch.Tensor, ...]:
         call = Call.of(_arguments[key], carriers)
         with real_constants_allowed():
@@ -90,7 +105,7 @@ def make_run(rule: Rule) -> Callable[[tuple[Any, ...]], Any]:
     def compiled(values: tuple[Any, ...]) -> Any:
         leaves: list[Any] = []
         key = _remember(tuple([flatten(value, leaves, _is_graph_leaf) for value in values]))
-        carriers = [] if carriers_of is None else carriers_of(values)
+        carriers = rule.carriers(values) if has_carriers else []
         outputs = in_graph(key, len(carriers), *carriers, *leaves)
         return unflatten(_output_structure(key), iter(outputs))
 

@@ -17,6 +17,7 @@ __all__ = ["Signature", "listed"]
 
 _EMPTY = inspect.Parameter.empty
 _KIND = inspect.Parameter
+_STARS: dict[Any, str] = {_KIND.VAR_POSITIONAL: "*", _KIND.VAR_KEYWORD: "**"}
 _ANY_CALL = inspect.Signature(
     [
         _KIND("input", _KIND.POSITIONAL_OR_KEYWORD),
@@ -48,14 +49,30 @@ class Signature:
     ) -> Callable[..., Any]:
         """A method of this signature that hands its bound values, in order, to `run`.
 
-        Where nothing is transformed or compiled, it hands them to `eager` instead, if there is one.
+        Where nothing is transformed or compiled, it asks `eager` first, if there is one.
         """
         values = "".join(f"{n}, " for n in self.names)
         body = f"return __run(({values}))"
         if eager is not None:
-            body = f"return __eager({values}) if __untransformed() else __run(({values}))"
+            ask = f"if __untransformed() and (result := __eager({values})) is not NotImplemented: return result"
+            body = f"{ask}\n    {body}"
         namespace = {"__run": run, "__eager": eager, "__untransformed": untransformed}
         return self._compile(_python_name(function), body, namespace)
+
+    def arguments(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and keyword arguments that bind to these values."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for parameter, value in zip(self.parameters, values, strict=True):
+            if parameter.kind is _KIND.VAR_POSITIONAL:
+                args += value
+            elif parameter.kind is _KIND.VAR_KEYWORD:
+                kwargs |= value
+            elif parameter.kind is _KIND.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            else:
+                args.append(value)
+        return tuple(args), kwargs
 
     def caller(self, function: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
         """A function that calls `function` with the values of its parameters, given in order."""
@@ -63,12 +80,8 @@ class Signature:
             return lambda values: function(*values)
         arguments = []
         for i, p in enumerate(self.parameters):
-            prefix = {
-                _KIND.VAR_POSITIONAL: "*",
-                _KIND.VAR_KEYWORD: "**",
-                _KIND.KEYWORD_ONLY: f"{p.name}=",
-            }.get(p.kind, "")
-            arguments.append(f"{prefix}values[{i}]")
+            name = f"{p.name}=" if p.kind is _KIND.KEYWORD_ONLY else _STARS.get(p.kind, "")
+            arguments.append(f"{name}values[{i}]")
         namespace: dict[str, Any] = {"__function": function}
         exec(f"def call(values):\n    return __function({', '.join(arguments)})", namespace)
         call: Callable[[Sequence[Any]], Any] = namespace["call"]
@@ -84,7 +97,7 @@ class Signature:
                 parts.append("*")
                 star = True
             default = "" if p.default is _EMPTY else "=None"
-            mark = {_KIND.VAR_POSITIONAL: "*", _KIND.VAR_KEYWORD: "**"}.get(p.kind, "")
+            mark = _STARS.get(p.kind, "")
             star = star or mark == "*"
             parts.append(f"{mark}{p.name}{default}")
             last = i + 1 == len(self.parameters) or self.parameters[i + 1].kind is not _KIND.POSITIONAL_ONLY
@@ -97,9 +110,7 @@ class Signature:
             p.default for p in self.parameters if p.default is not _EMPTY and p.kind is not _KIND.KEYWORD_ONLY
         )
         function.__kwdefaults__ = {
-            p.name: p.default
-            for p in self.parameters
-            if p.default is not _EMPTY and p.kind is _KIND.KEYWORD_ONLY
+            p.name: p.default for p in self.parameters if p.default is not _EMPTY and p.kind is _KIND.KEYWORD_ONLY
         }
         return function  # type: ignore[no-any-return]
 
@@ -126,7 +137,7 @@ class Signature:
             return lambda values: function(*values[:count])
         unknown = [p.name for p in required if p.name not in self.names]
         raise DeclarationError(
-            f"{role} asks for {listed(unknown)}, which the forward does not have; its parameters are {listed(self.names)}"
+            f"{role} asks for {listed(unknown)}, which the forward does not have; that has {listed(self.names)}"
         )
 
 

@@ -24,6 +24,8 @@ __all__ = ["Surrogate"]
 class Surrogate:
     """A forward and the callable whose gradient it takes."""
 
+    has_carriers = True
+
     def __init__(self, forward: Forward, surrogate: Callable[..., Any]) -> None:
         self.forward = forward
         self.surrogate = surrogate
@@ -47,6 +49,11 @@ class Surrogate:
         carriers, leaves = inputs[: call.carriers], inputs[call.carriers :]
         outputs = self.forward(call, leaves)
         name = self.forward.name
+        if not carriers:
+            raise GradientError(
+                f"the surrogate of {name} returns no tensor. With straight_through, the first argument of {name} must "
+                f"be the tensor that the gradient goes to"
+            )
         if len(carriers) != len(outputs):
             raise GradientError(
                 f"the surrogate of {name} returns {len(carriers)} tensors where {name} returns {len(outputs)}; "

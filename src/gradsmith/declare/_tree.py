@@ -53,7 +53,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] = is_t
         return LEAF
     container = _open(value)
     if container is None:
-        _refuse_hidden_tensors(value)
+        _refuse_unusable(value)
         return ("=", value)
     kind, keys, children = container
     cls = type(value) if kind == "fields" else None
@@ -62,7 +62,8 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] = is_t
 
 def _open(value: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = tuple([f.name for f in dataclasses.fields(value) if f.init])
+        fields = [f.name for f in dataclasses.fields(value)]
+        names = (*fields, *[n for n in getattr(value, "__dict__", ()) if n not in fields])
         return "fields", names, [getattr(value, n) for n in names]
     if type(value) is dict:
         return "dict", tuple(value.keys()), list(value.values())
@@ -77,11 +78,15 @@ def _open(value: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
     return None
 
 
-def _refuse_hidden_tensors(value: Any) -> None:
+def _refuse_unusable(value: Any) -> None:
     """A tensor in a container that is not looked into would be a constant: no gradient, and no word about it."""
+    if hasattr(value, "__next__"):
+        raise DeclarationError(
+            f"a {type(value).__name__} can be read only once, but forward and backward both may; pass a list"
+        )
     if isinstance(value, (tuple, list, dict, set, frozenset)):
         inside = value.values() if isinstance(value, dict) else value
-        if any([isinstance(item, torch.Tensor) for item in inside]):
+        if any(isinstance(item, torch.Tensor) for item in inside):
             raise DeclarationError(
                 f"a {type(value).__name__} holds tensors, which would get no gradient there; use a dict, list, tuple, "
                 f"NamedTuple or dataclass"
@@ -100,15 +105,25 @@ def unflatten(structure: Structure, leaves: Iterator[Any], *, constants: bool = 
     kind, cls, keys, children = structure
     values = [unflatten(child, leaves, constants=constants) for child in children]
     if kind == "fields":
-        if isinstance(cls, str):
-            cls = getattr(_classes, cls)
-        return cls(**dict(zip(keys, values, strict=True)))
+        return _with_fields(getattr(_classes, cls) if isinstance(cls, str) else cls, keys, values)
     if kind == "list":
         return values
     if kind == "tuple":
         return tuple(values)
     pairs = zip(keys, values, strict=True)
     return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+
+
+def _with_fields(cls: Any, keys: tuple[str, ...], values: list[Any]) -> Any:
+    """A NamedTuple or dataclass with these fields, without the constructor, which may want or do other things."""
+    if issubclass(cls, tuple):
+        return tuple.__new__(cls, values)
+    if issubclass(cls, dict):  # such as the outputs of transformers, whose fields are also items
+        return cls(**dict(zip(keys, values, strict=True)))
+    made = object.__new__(cls)
+    for key, value in zip(keys, values, strict=True):
+        object.__setattr__(made, key, value)
+    return made
 
 
 def with_named_classes(structure: Structure) -> Structure:
@@ -145,7 +160,7 @@ def holds_objects(structure: Structure) -> bool:
         return False
     if structure[0] == "=":
         return not isinstance(structure[1], _PLAIN_TYPES)
-    return any([holds_objects(child) for child in structure[3]])
+    return any(holds_objects(child) for child in structure[3])
 
 
 def leaf_names(structure: Structure, name: str) -> list[str]:
@@ -169,6 +184,8 @@ def open_like(structure: Structure, value: Any, name: str) -> list[tuple[Structu
         values = [getattr(value, key) for key in keys]
     elif kind in ("dict", "OrderedDict"):
         values = [value[key] for key in keys]
+        if len(value) != len(keys):
+            raise KeyError(f"not {next(k for k in value if k not in keys)!r}")
     elif isinstance(value, (list, tuple)) and len(value) == len(children):
         values = list(value)
     else:

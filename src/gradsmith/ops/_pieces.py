@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
-from gradsmith.declare import untransformed
+from gradsmith.declare import being_traced, untransformed
 
 __all__ = ["in_pieces", "pieces"]
 
@@ -21,7 +21,8 @@ def in_pieces(*tensors: torch.Tensor) -> bool:
     """Whether it pays and is possible: large plain tensors of one layout on the CPU, no gradient recorded."""
     first = tensors[0]
     return (
-        first.numel() > _PIECE
+        not being_traced()
+        and first.numel() > _PIECE
         and first.device.type == "cpu"
         and not torch.is_grad_enabled()
         and untransformed()

@@ -109,10 +109,11 @@ _INFINITY = float("inf")
 
 
 @scale_gradient.eager
-def _eager(x: torch.Tensor, scale: float) -> torch.Tensor:
-    if type(scale) is not float or not -_INFINITY < scale < _INFINITY or type(x) is not torch.Tensor:
-        check_number("scale_gradient", "scale", scale)
-        check_differentiable("scale_gradient", "x", x)
-    elif not x.is_floating_point():
-        check_differentiable("scale_gradient", "x", x)
-    return _apply(x, scale)  # type: ignore[no-any-return]
+def _eager(x: torch.Tensor, scale: float) -> Any:
+    if type(x) in _TENSORS and x.is_floating_point() and type(scale) in _NUMBERS and -_INFINITY < scale < _INFINITY:
+        return _apply(x, scale)
+    return NotImplemented
+
+
+_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+_NUMBERS = frozenset({float, int})

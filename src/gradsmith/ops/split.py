@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch.nn.functional import threshold, threshold_
 
 from gradsmith.declare import custom_gradient
 from gradsmith.ops._checks import check_number, check_real
@@ -83,14 +82,18 @@ def _part(x: torch.Tensor, scale: float, sign: int) -> torch.Tensor:
     if in_pieces(x):
         part = torch.empty_like(x)
         for x_piece, piece in pieces(x, part):
-            threshold_(torch.mul(x_piece, factor, out=piece), 0.0, 0.0)
+            torch.threshold_(torch.mul(x_piece, factor, out=piece), 0.0, 0.0)
     else:
-        part = threshold(x * factor, 0.0, 0.0)
+        part = torch.threshold(x * factor, 0.0, 0.0)
     return part if scale * sign > 0 else 0.0 - part
 
 
 def _combine_pieces(
-    x: torch.Tensor, of_positive: torch.Tensor, of_negative: torch.Tensor, positive_scale: float, negative_scale: float
+    x: torch.Tensor,
+    of_positive: torch.Tensor,
+    of_negative: torch.Tensor,
+    positive_scale: float,
+    negative_scale: float,
 ) -> torch.Tensor:
     """The sum of both `_where`, piece by piece: only the result is written to memory."""
     combined = torch.empty_like(x)
