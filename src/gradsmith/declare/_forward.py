@@ -11,6 +11,7 @@ import torch
 from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
 from gradsmith.declare._lowered import lowered
+from gradsmith.declare._private import being_traced
 from gradsmith.declare._signature import Signature, listed
 from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
@@ -155,7 +156,8 @@ class Forward:
     def _checked(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """Run with autograd on and inputs cut off, to see what the author may not have meant.
 
-        Once is enough, unless tensors are captured or objects passed that may require grad the next time.
+        Once is enough, unless tensors are captured or objects passed that may require grad the next time, or the
+        numbers go where PyTorch does not see them.
         """
         suspects = refuse_captured(self.function, self.name)
         inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
@@ -171,7 +173,12 @@ class Forward:
                     f"(for example {name} + 1, not {name}.add_(1))"
                 )
         self.opaque = self.opaque or watch.opaque
-        self._trusted = not suspects and not torch.is_inference_mode_enabled()
+        if self.opaque and being_traced():
+            raise DeclarationError(
+                f"{self.name} cannot be traced into a graph: it hands its numbers to code outside PyTorch, and the graph "
+                f"would hold the numbers of this one call. Trace around it"
+            )
+        self._trusted = not suspects and not self.opaque and not torch.is_inference_mode_enabled()
         return self._own([o.detach() if o.requires_grad else o for o in outputs], [*leaves, *inputs])
 
 

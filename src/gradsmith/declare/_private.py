@@ -11,6 +11,7 @@ from torch._C import _are_functorch_transforms_active as functorch_is_active
 from torch._C import _functorch, _is_any_autocast_enabled
 from torch._subclasses.fake_tensor import fake_tensor_tls
 from torch.autograd import Function, forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 __all__ = [
     "any_autocast_enabled",
@@ -50,8 +51,8 @@ def untransformed() -> bool:
 
 
 def being_traced() -> bool:
-    """Whether torch.jit.trace is running."""
-    return torch._C._get_tracing_state() is not None
+    """Whether make_fx, torch.export or torch.jit.trace is recording what runs."""
+    return get_proxy_mode() is not None or torch._C._get_tracing_state() is not None
 
 
 def direct_apply(function: type[Function]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 from typing import Any
 
 import torch
@@ -29,10 +29,13 @@ def check_real(function: str, name: str, value: Any) -> None:
 
 
 def check_number(function: str, name: str, value: Any) -> None:
-    """A finite real number, or its symbol where torch.compile keeps one."""
+    """A finite real number."""
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return  # the symbol torch.compile keeps for a number that was checked
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{function}: {name} is a {type(value).__name__} ({value!r}); expected a number, such as 0.5")
-    if not math.isfinite(value):
+    if not -_INFINITY < value < _INFINITY:  # type: ignore[operator]  # math.isfinite does not take a number that torch.compile made symbolic
         raise ValueError(f"{function}: {name} is {value}; expected a finite number")
+
+
+_INFINITY = float("inf")
