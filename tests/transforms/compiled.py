@@ -13,7 +13,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from tests.transforms.cases import Case
 from tests.transforms.expected import Expected, inputs_of
-from tests.transforms.functional import batch, stacked, tangents_of
+from tests.transforms.functional import batch, stacked, tangents_of, with_aux
 from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves, loss_of, positions
 
 group = Group(
@@ -72,14 +72,18 @@ def compiled_jvp(case: Case, compile: Compile) -> None:
 
 def compiled_jacfwd(case: Case, compile: Compile) -> None:
     inputs = inputs_of(case, dtype=SINGLE)
-    actual = compile(jacfwd(caller(case), positions(case)))(*inputs)
-    assert_same(actual, Expected(case, inputs).jacobian(), SINGLE)
+    expected = Expected(case, inputs)
+    jacobian, values = compile(jacfwd(with_aux(caller(case)), positions(case), has_aux=True))(*inputs)
+    assert_same(values, expected.values, SINGLE)
+    assert_same(jacobian, expected.jacobian(), SINGLE)
 
 
 def compiled_jacrev(case: Case, compile: Compile) -> None:
     inputs = inputs_of(case, dtype=SINGLE)
-    actual = compile(jacrev(caller(case), positions(case)))(*inputs)
-    assert_same(actual, Expected(case, inputs).jacobian(), SINGLE)
+    expected = Expected(case, inputs)
+    jacobian, values = compile(jacrev(with_aux(caller(case)), positions(case), has_aux=True))(*inputs)
+    assert_same(values, expected.values, SINGLE)
+    assert_same(jacobian, expected.jacobian(), SINGLE)
 
 
 def compiled_hessian(case: Case, compile: Compile) -> None:

@@ -1,8 +1,9 @@
 """What a case must give, worked out from its two formulas in double precision and plain eager torch.
 
-A declared gradient is a linear map from incoming gradients to gradients. Its matrix, found by feeding it one unit vector
-after the other, is the Jacobian that every transform must agree with, forward mode too. The second derivative takes
-the derivative of the formula itself, and the Jacobian again for the part of the incoming gradient that moves with the input.
+A declared gradient is a linear map from incoming gradients to gradients. Its matrix, found by feeding it one unit
+vector after the other, is the Jacobian that every transform must agree with, forward mode too. The second derivative
+takes the derivative of the formula itself, and the Jacobian again for the part of the incoming gradient that moves
+with the input.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,7 +43,10 @@ def func_vjp(case: Case) -> None:
 @group.variant("jacrev")
 def func_jacrev(case: Case) -> None:
     inputs = inputs_of(case)
-    assert_same(jacrev(caller(case), positions(case))(*inputs), Expected(case, inputs).jacobian())
+    expected = Expected(case, inputs)
+    jacobian, values = jacrev(with_aux(caller(case)), positions(case), has_aux=True)(*inputs)
+    assert_same(values, expected.values)
+    assert_same(jacobian, expected.jacobian())
 
 
 @group.variant("jacrev of jacrev", tags=["second"])
@@ -62,7 +66,10 @@ def func_jvp(case: Case) -> None:
 @group.variant("jacfwd")
 def func_jacfwd(case: Case) -> None:
     inputs = inputs_of(case)
-    assert_same(jacfwd(caller(case), positions(case))(*inputs), Expected(case, inputs).jacobian())
+    expected = Expected(case, inputs)
+    jacobian, values = jacfwd(with_aux(caller(case)), positions(case), has_aux=True)(*inputs)
+    assert_same(values, expected.values)
+    assert_same(jacobian, expected.jacobian())
 
 
 @group.variant("hessian", tags=["second"])
@@ -192,7 +199,17 @@ def tangents_of(inputs: Sequence[Tensor]) -> Tensors:
     return tuple(sample(x.shape, 500 + i, x.dtype) for i, x in enumerate(inputs))
 
 
-def assert_hessian(case: Case, transform) -> None:
+def with_aux(call: Callable[..., Tensors]) -> Callable[..., tuple[Tensors, Tensors]]:
+    """A function whose values the Jacobian transforms hand out beside their derivative."""
+
+    def twice(*inputs: Tensor) -> tuple[Tensors, Tensors]:
+        values = call(*inputs)
+        return values, values
+
+    return twice
+
+
+def assert_hessian(case: Case, transform: Callable[..., Any]) -> None:
     inputs = inputs_of(case)
     expected = Expected(case, inputs)
     loss = loss_of(case, expected.weights())

@@ -1,4 +1,4 @@
-"""A variant is one way to run a case: a function that asserts the declared gradient by value. A group is a list of them."""
+"""A variant is one way to run a case, a function that asserts the declared gradient by value. A group is a list."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def positions(case: Case) -> tuple[int, ...]:
 def assert_same(
     actual: Any, expected: Any, dtype: torch.dtype | None = None, precision: torch.dtype | None = None
 ) -> None:
-    """Tensors, or nested tuples of them, of one dtype, equal up to the rounding of `precision` (that dtype by default)."""
+    """Tensors, or nested tuples of them, of one dtype, equal up to the rounding of `precision` (by default that dtype)."""
     if not isinstance(expected, Tensor):
         assert isinstance(actual, (tuple, list))
         for a, e in zip(actual, expected, strict=True):

@@ -129,5 +129,5 @@ def layout_of_gradients(case: Case, layout: Callable[[Tensor], Tensor], shape: t
 
 for name, (make, wanted) in LAYOUTS.items():
     needs = None if wanted is None else "any shape"
-    group.variant(f"{name} input", make, wanted, needs=needs)(layout_of_inputs)
-    group.variant(f"{name} incoming gradient", make, wanted, needs=needs)(layout_of_gradients)
+    group.variant(f"{name} input", make, wanted, needs=needs, tags=[name])(layout_of_inputs)
+    group.variant(f"{name} incoming gradient", make, wanted, needs=needs, tags=[name])(layout_of_gradients)

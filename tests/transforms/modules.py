@@ -43,7 +43,7 @@ def pickled(case: Case) -> None:
     assert_backward(case, leaves(case), call=pickle.loads(pickle.dumps(Using(case))))
 
 
-@group.variant("torch.export (forward)", tags=["export"])
+@group.variant("torch.export (forward)", tags=["export", "forward only"])
 def exported(case: Case) -> None:
     """The exported program computes the forward; it must do so for other inputs than those it was exported with."""
     program = torch.export.export(Using(case), inputs_of(case, 1))
@@ -51,7 +51,7 @@ def exported(case: Case) -> None:
     assert_same(program.module()(*inputs), Expected(case, inputs).values)
 
 
-@group.variant("ONNX export (forward)", tags=["export"])
+@group.variant("ONNX export (forward)", tags=["export", "forward only"])
 def exported_to_onnx(case: Case) -> None:
     import onnxruntime
 

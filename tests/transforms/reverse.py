@@ -55,7 +55,9 @@ def gradient_penalty(case: Case) -> None:
     inputs = leaves(case)
     expected = Expected(case, inputs)
     weights = expected.weights()
-    gradients = torch.autograd.grad(caller(case)(*inputs), inputs, weights, create_graph=True)
+    values = caller(case)(*inputs)
+    assert_same(values, expected.values)
+    gradients = torch.autograd.grad(values, inputs, weights, create_graph=True)
     assert_same(gradients, expected.gradient(weights))
     penalty = sum((g * g).sum() for g in gradients)
     # A linear operation's gradient does not depend on its input and may have no graph: then 0 is right.
@@ -70,7 +72,9 @@ def grads_batched(case: Case) -> None:
     inputs = leaves(case)
     expected = Expected(case, inputs)
     incoming = [torch.stack([w, -2 * w, w * w]) for w in expected.weights()]
-    gradients = torch.autograd.grad(caller(case)(*inputs), inputs, incoming, is_grads_batched=True)
+    values = caller(case)(*inputs)
+    assert_same(values, expected.values)
+    gradients = torch.autograd.grad(values, inputs, incoming, is_grads_batched=True)
     rows = [expected.gradient(row) for row in zip(*incoming, strict=True)]
     assert_same(gradients, [torch.stack(column) for column in zip(*rows, strict=True)])
 
@@ -82,6 +86,7 @@ def output_unused(case: Case) -> None:
         expected = Expected(case, inputs)
         weights = [w if i == used else torch.zeros_like(w) for i, w in enumerate(expected.weights())]
         value = caller(case)(*inputs)[used]
+        assert_same(value, expected.values[used])
         assert_same(torch.autograd.grad(value, inputs, weights[used]), expected.gradient(weights))
 
 
@@ -115,6 +120,7 @@ def one_input_constant(case: Case) -> None:
         inputs[wanted].requires_grad_()
         expected = Expected(case, inputs)
         values = caller(case)(*inputs)
+        assert_same(values, expected.values)
         (gradient,) = torch.autograd.grad(values, inputs[wanted], expected.weights())
         assert_same(gradient, expected.gradient(expected.weights())[wanted])
 
@@ -129,18 +135,18 @@ def assert_no_graph(case: Case, inputs: tuple[Tensor, ...]) -> None:
     assert [(value.requires_grad, value.grad_fn) for value in values] == [(False, None)] * case.outputs
 
 
-@group.variant("no input needs a gradient")
+@group.variant("no input needs a gradient", tags=["forward only"])
 def no_gradient_needed(case: Case) -> None:
     assert_no_graph(case, inputs_of(case))
 
 
-@group.variant("no_grad")
+@group.variant("no_grad", tags=["forward only"])
 def no_grad(case: Case) -> None:
     with torch.no_grad():
         assert_no_graph(case, leaves(case))
 
 
-@group.variant("inference_mode")
+@group.variant("inference_mode", tags=["forward only"])
 def inference_mode(case: Case) -> None:
     with torch.inference_mode():
         assert_no_graph(case, inputs_of(case))

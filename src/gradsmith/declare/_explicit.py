@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 from gradsmith.declare._asked import Asked
+from gradsmith.declare._autocast import Autocast, autocast_of, under
 from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
 from gradsmith.declare._forward import Call, Forward, version_of
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
+from gradsmith.declare._linear import scales_with_gradient
 from gradsmith.declare._lowered import lowered
 from gradsmith.declare._match import Target, match, target_of
 from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active, vjp
@@ -22,7 +23,6 @@ from gradsmith.errors import DeclarationError, GradientError
 __all__ = ["Explicit"]
 
 _TENSOR = object()  # stands where a tensor was, which is kept elsewhere
-_NO_CONTEXT = nullcontext()
 
 Gradients = list[Any]  # a tensor or None for each input
 
@@ -34,8 +34,13 @@ class _Saved:
     numbers: list[int]  # what the backward asked for
     known: list[Any]  # its values, _TENSOR for those that were saved
     targets: list[Target | None]  # per input, what its gradient must look like
-    autocast: tuple[str, torch.dtype, bool] | None = None
+    autocast: Autocast | None = None  # that of the forward
     inputs: list[Any]  # the inputs that are no tensors, where intermediates may need the forward again
+
+    @property
+    def device(self) -> str:
+        """The kind of device the inputs are on."""
+        return next((target[2].type for target in self.targets if target is not None), "cpu")
 
     def restore(self, tensors: Tensors) -> list[Any]:
         """What the backward asked for."""
@@ -50,7 +55,8 @@ class Explicit:
 
     def __init__(self, forward: Forward, *, linear: bool) -> None:
         self.forward = forward
-        self.linear = linear
+        self.linear = linear  # as the author says
+        self._found_linear = False
         self.asked: Asked | None = None
         self.eager = eager_form(self, forward.name)
         self.full = full_form(self)
@@ -81,7 +87,7 @@ class Explicit:
         saved.numbers = numbers = self.asked.numbers(call, len(inputs))
         saved.targets = [target_of(v) for v in inputs]
         if any_autocast_enabled():
-            saved.autocast = _autocast_state(inputs)
+            saved.autocast = autocast_of(inputs)
         saved.known = known = []
         tensors = []
         count = len(inputs)
@@ -101,7 +107,7 @@ class Explicit:
         count, restored = saved.call.count, saved.restore(tensors)
         results: Gradients = [None] * len(saved.targets)
         if any(g is not None for g in grads[:count]):
-            with _autocast(saved):
+            with under(saved.autocast, saved.device):
                 results = self._watched(saved, restored, grads[:count], needs)
         if any(g is not None for g in grads[count:]):
             pulled = self._pull_intermediates(saved, restored, grads[count:])
@@ -190,22 +196,19 @@ class Explicit:
 
     def push(self, saved: _Saved, inputs: Tensors, outputs: Tensors, tangents: Tensors) -> Gradients:
         """Forward mode: the backward maps gradients linearly, and tangents go through its transpose."""
-        if not self.linear:
-            raise GradientError(
-                f"{self.forward.name} has no forward mode: its backward is declared as not linear in the incoming "
-                f"gradient (linear=False), so there is no matrix to multiply a tangent with"
-            )
         flat = [*inputs, *outputs]
         restored = [flat[number] for number in saved.numbers]
         count = saved.call.count
         moved = [i for i, t in enumerate(tangents) if t is not None and saved.targets[i] is not None]
         smooth = [i for i in range(count) if target_of(outputs[i]) is not None]
 
+        self._require_linear(saved, restored, [outputs[i] if i in smooth else None for i in range(count)])
+
         def backward(*some: torch.Tensor) -> tuple[torch.Tensor, ...]:
             grads: list[Any] = [None] * count
             for i, g in zip(smooth, some, strict=True):
                 grads[i] = g
-            with _autocast(saved):
+            with under(saved.autocast, saved.device):
                 gradients = self._watched(saved, restored, grads, [t is not None for t in tangents])
             return tuple([g if g is not None else torch.zeros_like(inputs[i]) for i in moved for g in [gradients[i]]])
 
@@ -221,27 +224,21 @@ class Explicit:
                 results[count + i] = tangent
         return results
 
+    def _require_linear(self, saved: _Saved, restored: list[Any], grads: Tensors) -> None:
+        if self.linear and not self._found_linear and not torch.compiler.is_compiling():
+            needs = [True] * len(saved.targets)
+            self._found_linear = self.linear = scales_with_gradient(
+                lambda values, grads: self._run(saved, list(values), grads, needs), restored, grads
+            )
+        if not self.linear:
+            raise GradientError(
+                f"{self.forward.name} has no forward mode: its backward is not linear in the incoming gradient: there "
+                f"is no matrix that a tangent could be multiplied with. Use reverse mode (backward, grad, jacrev)"
+            )
+
 
 def _refusal(name: str, call: str) -> str:
     return (
         f"the gradient of {name} cannot be differentiated again: its backward calls {call}, which drops the derivative "
         f"of what it is given. Write the backward of {name} with differentiable torch operations"
     )
-
-
-def _autocast_state(inputs: Tensors) -> tuple[str, torch.dtype, bool] | None:
-    for value in inputs:
-        if isinstance(value, torch.Tensor):
-            kind = value.device.type
-            if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
-                return kind, torch.get_autocast_dtype(kind), torch.is_autocast_cache_enabled()
-            return None
-    return None
-
-
-def _autocast(saved: _Saved) -> AbstractContextManager[Any]:
-    """The backward runs under the autocast of its forward, as torch.amp's custom_bwd does."""
-    if saved.autocast is None:
-        return _NO_CONTEXT
-    kind, dtype, cache = saved.autocast
-    return torch.autocast(kind, dtype, cache_enabled=cache)

@@ -175,7 +175,7 @@ class Forward:
         self.opaque = self.opaque or watch.opaque
         if self.opaque and being_traced():
             raise DeclarationError(
-                f"{self.name} cannot be traced into a graph: it hands its numbers to code outside PyTorch, and the graph "
+                f"{self.name} cannot be traced into a graph: it hands numbers to code outside PyTorch, so the graph "
                 f"would hold the numbers of this one call. Trace around it"
             )
         self._trusted = not suspects and not self.opaque and not torch.is_inference_mode_enabled()

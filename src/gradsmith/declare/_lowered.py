@@ -14,7 +14,7 @@ import torch
 from gradsmith.declare._private import functorch_is_active
 from gradsmith.errors import GradientError, GradsmithError
 
-__all__ = ["lowered"]
+__all__ = ["lowered", "on_plain_tensors"]
 
 
 def lowered(
@@ -34,8 +34,16 @@ def lowered(
         present[:] = [r is not None for r in results]
         return tuple([r for r in results if r is not None])
 
-    results = iter(_Lowered.apply(on_plain, refusal, *values))
+    results = iter(on_plain_tensors(on_plain, refusal, values))
     return [next(results) if there else None for there in present]
+
+
+def on_plain_tensors(
+    function: Callable[..., tuple[torch.Tensor, ...]], refusal: str, values: Sequence[Any]
+) -> tuple[torch.Tensor, ...]:
+    """`function(*values)` beneath every transform; under vmap, once per element, with the results stacked."""
+    results: tuple[torch.Tensor, ...] = _Lowered.apply(function, refusal, *values)
+    return results
 
 
 class _Lowered(torch.autograd.Function):
