@@ -100,10 +100,13 @@ def _(grad, x, y):
     return {"x": 2 * grad @ y.mT, "y": -3 * x.mT @ grad}
 
 
+def in_numpy(tensor):
+    return tensor.double().numpy(force=True)
+
+
 @gs.custom_gradient
 def numpy_exp(x):
-    values = np.exp(x.resolve_neg().to(torch.float64).numpy())
-    return torch.from_numpy(np.asarray(values)).to(x.dtype)
+    return torch.from_numpy(np.asarray(np.exp(in_numpy(x)))).to(x.dtype)
 
 
 @numpy_exp.backward
@@ -111,7 +114,29 @@ def _(grad, x):
     return grad * torch.cos(x)
 
 
+@gs.custom_gradient
+def numpy_both_ways(x):
+    return torch.from_numpy(np.asarray(np.exp(in_numpy(x)))).to(x.dtype)
+
+
+@numpy_both_ways.backward
+def _(grad, x):
+    return torch.from_numpy(np.asarray(in_numpy(grad) * np.cos(in_numpy(x)))).to(grad.dtype)
+
+
 # The columns ----------------------------------------------------------------------------------------------------
+
+NO_NUMPY_IN_GRAPHS = {
+    "fullgraph": Refusal(
+        Unsupported,
+        "hands its numbers to code that torch.compile cannot trace",
+        "numpy cannot be traced: it needs a graph break",
+    ),
+    "export": Refusal(RuntimeError, r"\.numpy\(\) is not supported", "numpy cannot be exported"),
+}
+NUMPY_IS_FROZEN = {
+    "make_fx of forward and backward": "as with all numpy code, make_fx would keep the numbers it traced with",
+}
 
 CASES = [
     Case(
@@ -173,16 +198,32 @@ CASES = [
         numpy_exp,
         torch.exp,
         lambda x, g: g * torch.cos(x),
+        refused=NO_NUMPY_IN_GRAPHS,
+        skipped=NUMPY_IS_FROZEN,
+    ),
+    Case(
+        "declared: numpy both ways",
+        numpy_both_ways,
+        torch.exp,
+        lambda x, g: g * torch.cos(x),
         refused={
-            "fullgraph": Refusal(
-                Unsupported,
-                "hands its numbers to code that torch.compile cannot trace",
-                "numpy cannot be traced: it needs a graph break",
+            **NO_NUMPY_IN_GRAPHS,
+            "second": Refusal(
+                gs.GradientError,
+                "the gradient of numpy_both_ways cannot be differentiated again: its backward calls",
+                "a numpy backward has no derivative",
             ),
-            "export": Refusal(RuntimeError, r"\.numpy\(\) is not supported", "numpy cannot be exported"),
+            "forward mode": Refusal(
+                gs.GradientError,
+                "the gradient of numpy_both_ways cannot be differentiated again",
+                "a numpy backward has no transpose, which forward mode needs",
+            ),
+            "is_grads_batched": Refusal(
+                RuntimeError,
+                "Cannot access data pointer|BatchedTensor|Batching rule not implemented",
+                "is_grads_batched runs torch's first vmap, which numpy code cannot enter",
+            ),
         },
-        skipped={
-            "make_fx of forward and backward": "as with all numpy code, make_fx would keep the numbers it traced with",
-        },
+        skipped=NUMPY_IS_FROZEN,
     ),
 ]

@@ -54,7 +54,7 @@ def func_jacrev_twice(case: Case) -> None:
     assert_hessian(case, lambda loss, numbers: jacrev(jacrev(loss, numbers), numbers))
 
 
-@group.variant("jvp")
+@group.variant("jvp", tags=["forward mode"])
 def func_jvp(case: Case) -> None:
     inputs = inputs_of(case)
     expected, tangents = Expected(case, inputs), tangents_of(inputs)
@@ -63,7 +63,7 @@ def func_jvp(case: Case) -> None:
     assert_same(pushed, expected.tangents(tangents))
 
 
-@group.variant("jacfwd")
+@group.variant("jacfwd", tags=["forward mode"])
 def func_jacfwd(case: Case) -> None:
     inputs = inputs_of(case)
     expected = Expected(case, inputs)
@@ -72,12 +72,12 @@ def func_jacfwd(case: Case) -> None:
     assert_same(jacobian, expected.jacobian())
 
 
-@group.variant("hessian", tags=["second"])
+@group.variant("hessian", tags=["second", "forward mode"])
 def func_hessian(case: Case) -> None:
     assert_hessian(case, hessian)
 
 
-@group.variant("forward_ad")
+@group.variant("forward_ad", tags=["forward mode"])
 def dual_numbers(case: Case) -> None:
     inputs = inputs_of(case)
     expected, tangents = Expected(case, inputs), tangents_of(inputs)
@@ -88,7 +88,7 @@ def dual_numbers(case: Case) -> None:
     assert_same([v.tangent for v in values], expected.tangents(tangents))
 
 
-@group.variant("forward_ad over autograd.grad", tags=["second"])
+@group.variant("forward_ad over autograd.grad", tags=["second", "forward mode"])
 def forward_over_reverse(case: Case) -> None:
     inputs = leaves(case)
     expected, tangents = Expected(case, inputs), tangents_of(inputs)
@@ -163,7 +163,7 @@ def nested_vmap_of_grad(case: Case) -> None:
     assert_same(gradients, stacked([stacked([e.loss_gradient() for e in row]) for row in expected]))
 
 
-@group.variant("vmap(jvp)")
+@group.variant("vmap(jvp)", tags=["forward mode"])
 def vmap_of_jvp(case: Case) -> None:
     rows, arguments, dims = batch(case, 0)
     tangents = [tangents_of(row) for row in rows]
@@ -174,7 +174,7 @@ def vmap_of_jvp(case: Case) -> None:
     assert_same(pushed, stacked([Expected(case, row).tangents(t) for row, t in zip(rows, tangents, strict=True)]))
 
 
-@group.variant("jvp of vmap")
+@group.variant("jvp of vmap", tags=["forward mode"])
 def jvp_of_vmap(case: Case) -> None:
     rows, arguments, _ = batch(case, 0)
     tangents = [tangents_of(row) for row in rows]
@@ -183,7 +183,7 @@ def jvp_of_vmap(case: Case) -> None:
     assert_same(pushed, stacked([Expected(case, row).tangents(t) for row, t in zip(rows, tangents, strict=True)]))
 
 
-@group.variant("vmap(hessian)", tags=["second"])
+@group.variant("vmap(hessian)", tags=["second", "forward mode"])
 def vmap_of_hessian(case: Case) -> None:
     rows, arguments, _ = batch(case, 0)
     loss = loss_of(case, Expected(case, rows[0]).weights())

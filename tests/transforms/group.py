@@ -127,7 +127,7 @@ def positions(case: Case) -> tuple[int, ...]:
 def assert_same(
     actual: Any, expected: Any, dtype: torch.dtype | None = None, precision: torch.dtype | None = None
 ) -> None:
-    """Tensors, or nested tuples of them, of one dtype, equal up to the rounding of `precision` (by default that dtype)."""
+    """Tensors, or nested tuples of them, equal up to the rounding of `precision`, which is their dtype by default."""
     if not isinstance(expected, Tensor):
         assert isinstance(actual, (tuple, list))
         for a, e in zip(actual, expected, strict=True):

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gradsmith.declare._private import (
     forward_ad,
     functorch_is_active,
-    requires_grad_at_any_level,
+    is_differentiated_by_transform,
     without_python_apply,
 )
 from gradsmith.errors import GradientError
@@ -32,8 +32,8 @@ def is_tracked(value: Any) -> bool:
     """Whether a derivative with respect to this tensor is being recorded, backward or forward."""
     if not isinstance(value, torch.Tensor):
         return False
-    if functorch_is_active():  # torch.func lets reverse mode record everything a transform touches
-        return requires_grad_at_any_level(value)
+    if functorch_is_active():
+        return is_differentiated_by_transform(value)
     if value.requires_grad:
         return True
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(value).tangent is not None
@@ -77,7 +77,7 @@ def _any(predicate: Any, values: Sequence[Any]) -> bool:
 
 
 def _loses(name: str, result: Any) -> bool:
-    if name in OPAQUE_CALLS:
+    if name in OPAQUE_CALLS or name in ("detach", "detach_", "data"):
         return True
     if name.startswith("new_") or name.endswith("_like"):
         return False  # the values of the arguments do not matter, so there is no derivative to lose

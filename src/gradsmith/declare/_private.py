@@ -20,10 +20,10 @@ __all__ = [
     "direct_apply",
     "forward_ad",
     "functorch_is_active",
+    "is_differentiated_by_transform",
     "is_transformed",
     "one_node_while_tracing",
     "real_constants_allowed",
-    "requires_grad_at_any_level",
     "transforms_active",
     "untransformed",
     "vjp",
@@ -89,11 +89,16 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return _functorch.is_functorch_wrapped_tensor(tensor)
 
 
-def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:
-    """Whether a tensor, or one it wraps for a torch.func transform, requires grad."""
+def is_differentiated_by_transform(tensor: torch.Tensor) -> bool:
+    """Whether a torch.func transform that is running may take a derivative with respect to this tensor.
+
+    Reverse mode shows in `requires_grad` of the tensor or of one it wraps. A tangent cannot be asked for under vmap,
+    so while a forward mode runs, every tensor that is wrapped for a derivative counts.
+    """
+    forward = forward_ad._current_level >= 0
     while True:
         tensor = _functorch.unwrap_if_dead(tensor)  # a transform that has ended records nothing any more
-        if tensor.requires_grad:
+        if tensor.requires_grad or (forward and _functorch.is_gradtrackingtensor(tensor)):
             return True
         if not _functorch.is_functorch_wrapped_tensor(tensor):
             return False
