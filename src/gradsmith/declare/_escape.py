@@ -52,17 +52,20 @@ class EscapeWatch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = _name(func)
+        # What is asked here goes to no other watch: with one in every nested call it would double at each level.
+        with torch._C.DisableTorchFunction():
+            self._look(_name(func), [*args, *(kwargs or {}).values()], result)
+        return result
+
+    def _look(self, name: str, given: list[Any], result: Any) -> None:
         if name in OPAQUE_CALLS:
             self.opaque = True
         if name == "_set_grad_enabled":
-            self._switched_off = not args[0]
+            self._switched_off = not given[0]
         if not torch.is_grad_enabled() and not self._switched_off:
-            return result  # inside the forward of an autograd.Function, which has a derivative of its own
-        given = [*args, *(kwargs or {}).values()]
+            return  # inside the forward of an autograd.Function, which has a derivative of its own
         if self.escaped is None and _any(is_tracked, given) and _loses(name, result):
             self.escaped = name
-        return result
 
 
 def _name(func: Any) -> str:

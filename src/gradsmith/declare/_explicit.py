@@ -239,6 +239,6 @@ class Explicit:
 
 def _refusal(name: str, call: str) -> str:
     return (
-        f"the gradient of {name} cannot be differentiated again: its backward calls {call}, which drops the derivative "
-        f"of what it is given. Write the backward of {name} with differentiable torch operations"
+        f"the gradient of {name} cannot be differentiated, again or for forward mode: its backward calls {call}, "
+        f"which drops the derivative of what it is given. Write that backward with differentiable torch operations"
     )

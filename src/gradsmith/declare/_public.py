@@ -38,7 +38,10 @@ def custom_gradient(
 
     Inputs and outputs may be pytrees (dict, list, tuple, NamedTuple, dataclass); the incoming gradient is built like
     the output, with None where an output was not used or has no gradient. Tensors that need a gradient must be
-    arguments, not captured. The forward must not write to its arguments.
+    arguments, not captured. The forward must not write to its arguments, nor the backward to what it is given (that is
+    checked where PyTorch counts writes; it does not see those through `.data` or `.numpy()`). An output that is an
+    input, or a view of one, shares its memory: writing to it in place writes to the input, whose own gradient knows
+    nothing of that, so the input should not be used afterwards.
 
     Args:
         function: the forward. Floating-point and complex tensors among its arguments get gradients.

@@ -20,8 +20,9 @@ def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
     turns it around (see `reverse_gradient`).
 
     Forward, the output is an alias of `x`: same bits, same memory, nothing computed or copied. Writing to it in place
-    writes to `x`, as with `torch.nn.Identity`. Nothing is saved for backward. Backward is one pass, `scale * grad`;
-    with scale 1 it is no pass at all, and with scale 0 it is exact zeros, whatever the incoming gradient holds.
+    writes to `x` too, which should then not be used any more. Nothing is saved for backward. Backward is one pass,
+    `scale * grad`; with scale 1 it is no pass at all, and with scale 0 it is exact zeros, whatever the incoming
+    gradient holds.
 
     An optimiser that normalises, such as Adam, cancels a constant factor that *every* gradient of a parameter has.
 
