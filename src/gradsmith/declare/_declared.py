@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -44,7 +43,7 @@ class DeclaredFunction(Generic[P, R]):
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.__qualname__}>"

@@ -8,6 +8,7 @@ something escaped, its result goes through `refuse`, which raises when, and only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,12 @@ from gradsmith.declare._private import (
 from gradsmith.errors import GradientError
 
 __all__ = ["OPAQUE_CALLS", "EscapeWatch", "is_tracked", "refuse"]
+
+# Calls that draw random numbers.
+_RANDOM_CALL = re.compile(
+    "(rand(n|int|perm|om)?|bernoulli|multinomial|normal|poisson|uniform|exponential|geometric|cauchy|log_normal"
+    "|rrelu|gumbel_softmax|(alpha_|feature_|feature_alpha_|native_)?dropout)(_like)?_?"
+)
 
 # Calls that hand the numbers to something that is not PyTorch.
 OPAQUE_CALLS = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__", "__float__", "__int__", "__complex__"})
@@ -46,6 +53,7 @@ class EscapeWatch(TorchFunctionMode):
         super().__init__()
         self.escaped: str | None = None
         self.opaque = False
+        self.random = False
         self._switched_off = False  # by the code that runs, with no_grad
 
     def __torch_function__(
@@ -60,6 +68,8 @@ class EscapeWatch(TorchFunctionMode):
     def _look(self, name: str, given: list[Any], result: Any) -> None:
         if name in OPAQUE_CALLS:
             self.opaque = True
+        if _RANDOM_CALL.fullmatch(name):
+            self.random = True
         if name == "_set_grad_enabled":
             self._switched_off = not given[0]
         if not torch.is_grad_enabled() and not self._switched_off:

@@ -14,10 +14,10 @@ from gradsmith.declare._forward import Call, Forward, version_of
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._linear import scales_with_gradient
-from gradsmith.declare._lowered import lowered
+from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._match import Target, match, target_of
-from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active, vjp
-from gradsmith.declare._tree import LEAF, unflatten
+from gradsmith.declare._private import any_autocast_enabled, forward_ad, vjp
+from gradsmith.declare._tree import LEAF, Structure, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 
 __all__ = ["Explicit"]
@@ -73,8 +73,8 @@ class Explicit:
             raise DeclarationError(f"{name} has no backward yet; declare one with @{name}.backward")
         return self.forward(call, inputs)
 
-    def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
-        return []
+    def carriers(self, values: Sequence[Any]) -> tuple[list[torch.Tensor], Structure]:
+        return [], None
 
     def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
         """Without a gradient."""
@@ -130,11 +130,17 @@ class Explicit:
         """The declared backward; on plain tensors where it cannot take those of a transform."""
         try:
             return self._run(saved, restored, grads, needs)
-        except Exception as error:  # noqa: BLE001  # the author's backward may raise anything
-            count = len(grads)
-            refusal = _refusal(self.forward.name, "something that torch.func cannot follow")
-            again = lambda values: self._run(saved, list(values[count:]), values[:count], needs)  # noqa: E731
-            return list(lowered(error, again, [*grads, *restored], refusal))
+        except Exception as error:  # the author's backward may raise anything
+            if not worth_lowering(error):
+                raise
+        count = len(grads)
+        return list(
+            lowered(
+                lambda values: self._run(saved, list(values[count:]), values[:count], needs),
+                [*grads, *restored],
+                _refusal(self.forward.name, "something that torch.func cannot follow"),
+            )
+        )
 
     def _run(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         assert self.asked is not None
@@ -172,25 +178,11 @@ class Explicit:
         wanted = [i for i, target in enumerate(saved.targets) if target is not None]
         given = [i for i, g in enumerate(grads) if g is not None]
         function = intermediates_of(self.forward, saved.call, inputs, wanted, given)
-        again, pull = vjp(function, *[inputs[i] for i in wanted])
-        self._refuse_changed(saved, restored, dict(zip(given, again, strict=True)))
+        _, pull = vjp(function, *[inputs[i] for i in wanted])
         results: Gradients = [None] * len(inputs)
         for i, gradient in zip(wanted, pull(tuple([grads[i] for i in given])), strict=True):
             results[i] = gradient
         return results
-
-    def _refuse_changed(self, saved: _Saved, restored: list[Any], again: dict[int, torch.Tensor]) -> None:
-        """A forward that draws random numbers makes other intermediates the second time."""
-        if transforms_active() or torch.compiler.is_compiling():
-            return
-        first = len(saved.inputs) + saved.call.count
-        for number, value in zip(saved.numbers, restored, strict=True):
-            other = again.get(number - first)
-            if other is not None and not torch.equal(value, other) and not value.isnan().any():
-                raise GradientError(
-                    f"the gradient of {self.forward.name} cannot be differentiated again: its forward gives other "
-                    f"intermediates when it runs a second time. Draw random numbers outside and pass them in"
-                )
 
     # forward mode ---------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import torch
 
 from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
-from gradsmith.declare._lowered import lowered
+from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._private import being_traced
 from gradsmith.declare._signature import Signature, listed
 from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
@@ -27,15 +27,19 @@ class Call:
     # Defaults on the class: most calls are made and used up without setting any of them.
     arguments: tuple[Structure, ...] | None = None  # one per parameter; None when every parameter is one leaf
     carriers = 0  # tensors that come before the leaves and only carry a gradient
+    carrier: Structure = LEAF  # how they are built
     output: Structure = LEAF
     count = 1  # tensors in the output; the intermediates come after them
     kept: tuple[Structure, ...] = ()
 
     @classmethod
-    def of(cls, arguments: tuple[Structure, ...], carriers: int = 0) -> Call:
+    def of(cls, arguments: tuple[Structure, ...]) -> Call:
         call = cls()
-        call.arguments, call.carriers = arguments, carriers
+        call.arguments = arguments
         return call
+
+    def carried_by(self, carriers: Sequence[torch.Tensor], structure: Structure) -> None:
+        self.carriers, self.carrier = len(carriers), structure
 
     def __repr__(self) -> str:
         return "Call()"  # the same for every call: torch.jit.trace compares what it traced twice
@@ -62,6 +66,9 @@ class Kept:
     def __init__(self, output: Any, intermediates: dict[str, Any]) -> None:
         self.output = output
         self.intermediates = intermediates
+
+    def __repr__(self) -> str:
+        return f"<output with intermediates {listed(self.intermediates)}, to be returned from a declared forward>"
 
 
 def keep(output: Any, /, **intermediates: Any) -> Any:
@@ -109,8 +116,10 @@ class Forward:
                     return (result.detach() if result._is_view() or _among(result, leaves) else result,)
                 return self._own(self._flat(call, result), leaves)
             return self._general(call, leaves)
-        except Exception as error:  # noqa: BLE001  # the author's forward may raise anything
-            return tuple(lowered(error, lambda values: self._general(call, values), leaves, _NO_DERIVATIVE))
+        except Exception as error:  # the author's forward may raise anything
+            if not worth_lowering(error):
+                raise
+        return tuple(lowered(lambda values: self._general(call, values), leaves, _NO_DERIVATIVE))
 
     def _general(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         if not self._trusted or (call.arguments is not None and any(map(holds_objects, call.arguments))):

@@ -40,10 +40,13 @@ def intermediates_of(
                 why, cause = f"cannot be run for it ({error})", error
         if why is None and watch.escaped is not None:
             why, cause = f"calls {watch.escaped}(), which drops their derivative", None
+        if why is None and watch.random:
+            why = "draws random numbers, which are others each time"
         if why is not None:
             raise GradientError(
                 f"the gradient of {forward.name} cannot be differentiated here: its backward uses intermediates, and "
-                f"the forward that makes them {why}. Make them with differentiable torch operations"
+                f"the forward that makes them {why}. Make them with differentiable torch operations, "
+                f"and pass random numbers in"
             ) from cause
         return tuple([outputs[again.count + i] for i in given])
 

@@ -14,19 +14,25 @@ import torch
 from gradsmith.declare._private import functorch_is_active
 from gradsmith.errors import GradientError, GradsmithError
 
-__all__ = ["lowered", "on_plain_tensors"]
+__all__ = ["lowered", "on_plain_tensors", "worth_lowering"]
 
 
-def lowered(
-    error: Exception, function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], refusal: str
-) -> Sequence[Any]:
-    """`function(values)`, which failed with `error`, once more on plain tensors; `error` again where that is no help.
+def worth_lowering(error: Exception) -> bool:
+    """Whether running on plain tensors may help, after `error` under a transform."""
+    # vmap refuses to draw random numbers unless it is told how; a loop must not get around that.
+    return (
+        functorch_is_active()
+        and isinstance(error, RuntimeError)
+        and not isinstance(error, GradsmithError)
+        and "randomness" not in str(error)
+    )
+
+
+def lowered(function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], refusal: str) -> Sequence[Any]:
+    """`function(values)` on plain tensors.
 
     Results are tensors or None. Differentiating results that were computed on plain tensors raises `refusal`.
     """
-    # vmap refuses to draw random numbers unless it is told how; a loop must not get around that.
-    if not functorch_is_active() or isinstance(error, GradsmithError) or "randomness" in str(error):
-        raise error
     present: list[bool] = []
 
     def on_plain(*plain: Any) -> tuple[torch.Tensor, ...]:

@@ -74,8 +74,8 @@ def custom_gradient(
         >>> torch.func.hessian(lambda x: square(x).sum())(x.detach()).diagonal()
         tensor([2., 2., 2.])
     """
-    if isinstance(keep, str):
-        raise DeclarationError(f"keep is the string {keep!r}; expected a list of names, such as keep=[{keep!r}]")
+    if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
+        raise DeclarationError(f"keep is {keep!r}; expected a list of names, such as keep=['mask']")
 
     def declare(function: Callable[P, R]) -> CustomGradient[P, R]:
         checked_callable(function, "custom_gradient")

@@ -27,6 +27,7 @@ from gradsmith.declare._tree import (
     LEAF,
     Structure,
     flatten,
+    holds_objects,
     is_number,
     is_tensor,
     unflatten,
@@ -51,8 +52,8 @@ class Rule(Protocol):
     def plain(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """The outputs where no gradient is wanted."""
 
-    def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
-        """Those tensors; they come before the leaves."""
+    def carriers(self, values: Sequence[Any]) -> tuple[list[torch.Tensor], Structure]:
+        """Those tensors, and how the value they stand for is built; they come before the leaves."""
 
     eager: Callable[..., tuple[torch.Tensor, ...]]  # (call, *carriers, *leaves)
     full: Callable[..., tuple[torch.Tensor, ...]]
@@ -81,8 +82,8 @@ def make_run(rule: Rule, declared: Callable[..., Any]) -> Callable[[tuple[Any, .
         else:
             form = full if transformed else eager
             if has_carriers:
-                carriers = rule.carriers(values)
-                call.carriers = len(carriers)
+                carriers, structure = rule.carriers(values)
+                call.carried_by(carriers, structure)
                 outputs = form(call, *carriers, *leaves)
             else:
                 outputs = form(call, *leaves)
@@ -92,20 +93,27 @@ def make_run(rule: Rule, declared: Callable[..., Any]) -> Callable[[tuple[Any, .
         return run(values)
 
     reason = f"{forward.name} hands its numbers to code that torch.compile cannot trace"
+    objects = f"{forward.name} takes an object, such as the self of a method, whose state torch.compile would not watch"
+    with_objects = torch.compiler.disable(uncompiled, reason=objects)
     uncompiled = torch.compiler.disable(uncompiled, reason=reason)
 
     @one_node_while_tracing
-    def in_graph(key: int, carriers: int, *leaves: Any) -> tuple[torch.Tensor, ...]:
-        call = Call.of(_arguments[key], carriers)
+    def in_graph(key: int, count: int, *inputs: Any) -> tuple[torch.Tensor, ...]:
+        arguments, carrier = _structures[key]
+        call = Call.of(arguments)
+        call.carried_by(inputs[:count], carrier)
         with real_constants_allowed():
-            outputs = full(call, *leaves)
+            outputs = full(call, *inputs)
         _outputs[key] = with_named_classes(call.output)
         return outputs
 
     def compiled(values: tuple[Any, ...]) -> Any:
         leaves: list[Any] = []
-        key = _remember(tuple([flatten(value, leaves, _is_graph_leaf) for value in values]))
-        carriers = rule.carriers(values) if has_carriers else []
+        arguments = tuple([flatten(value, leaves, _is_graph_leaf) for value in values])
+        if any(holds_objects(structure) for structure in arguments):
+            return with_objects(values)
+        carriers, carrier = rule.carriers(values) if has_carriers else ([], None)
+        key = _remember(arguments, carrier)
         outputs = in_graph(key, len(carriers), *carriers, *leaves)
         return unflatten(_output_structure(key), iter(outputs))
 
@@ -113,7 +121,7 @@ def make_run(rule: Rule, declared: Callable[..., Any]) -> Callable[[tuple[Any, .
 
 
 # Structures are no graph values: while torch.compile traces, they wait here under a number that is one.
-_arguments: list[tuple[Structure, ...]] = []
+_structures: list[tuple[tuple[Structure, ...], Structure]] = []
 _outputs: dict[int, Structure] = {}
 
 
@@ -127,9 +135,9 @@ def _is_graph_leaf(value: Any) -> bool:
 
 
 @constant_while_tracing
-def _remember(arguments: tuple[Structure, ...]) -> int:
-    _arguments.append(arguments)
-    return len(_arguments) - 1
+def _remember(arguments: tuple[Structure, ...], carrier: Structure) -> int:
+    _structures.append((arguments, carrier))
+    return len(_structures) - 1
 
 
 @constant_while_tracing

@@ -127,12 +127,14 @@ class Signature:
         if {p.name for p in required} <= set(self.names):
             wanted = [p for p in other.parameters if p.name in self.names]
             picks = [(p, self.names.index(p.name)) for p in wanted]
-            by_position = [i for p, i in picks if p.kind is _KIND.POSITIONAL_ONLY]
+            unnamed = [i for p, i in picks if p.kind is _KIND.POSITIONAL_ONLY]
             by_name = {p.name: i for p, i in picks if p.kind is not _KIND.POSITIONAL_ONLY}
-            return lambda values: function(
-                *[values[i] for i in by_position], **{n: values[i] for n, i in by_name.items()}
-            )
-        if len(required) <= len(self.names) and all(p.kind is not _KIND.KEYWORD_ONLY for p in required):
+            return lambda values: function(*[values[i] for i in unnamed], **{n: values[i] for n, i in by_name.items()})
+        by_position = all(
+            p.kind is not _KIND.KEYWORD_ONLY and (p.name == own or p.name not in self.names)
+            for p, own in zip(required, self.names, strict=False)
+        )
+        if len(required) <= len(self.names) and by_position:
             count = len(required)
             return lambda values: function(*values[:count])
         unknown = [p.name for p in required if p.name not in self.names]

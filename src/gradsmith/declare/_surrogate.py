@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from gradsmith.declare._forward import Call, Forward
+from gradsmith.declare._forward import Call, Forward, version_of
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._private import any_autocast_enabled
-from gradsmith.declare._tree import flatten
-from gradsmith.errors import GradientError
+from gradsmith.declare._tree import LEAF, Structure, described, flatten, skeleton
+from gradsmith.errors import DeclarationError, GradientError
 
 __all__ = ["Surrogate"]
 
@@ -33,14 +33,22 @@ class Surrogate:
         self.eager = eager_form(self, forward.name)
         self.full = full_form(self)
 
-    def carriers(self, values: Sequence[Any]) -> list[torch.Tensor]:
-        """The tensors of the surrogate's output."""
-        result = self._call_surrogate(values)
+    def carriers(self, values: Sequence[Any]) -> tuple[list[torch.Tensor], Structure]:
+        """The tensors of the surrogate's output, and how it is built from them."""
+        if torch.compiler.is_dynamo_compiling():
+            result = self._call_surrogate(values)
+        else:
+            before = [version_of(value) for value in values]
+            result = self._call_surrogate(values)
+            for name, value, version in zip(self.forward.signature.names, values, before, strict=True):
+                if version_of(value) != version:
+                    raise DeclarationError(
+                        f"the surrogate of {self.forward.name} modified {name!r} in place; compute a new tensor instead"
+                    )
         if isinstance(result, torch.Tensor):
-            return [result]
+            return [result], LEAF
         carriers: list[torch.Tensor] = []
-        flatten(result, carriers)
-        return carriers
+        return carriers, flatten(result, carriers)
 
     def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
         return self.forward(call, leaves)
@@ -49,15 +57,11 @@ class Surrogate:
         carriers, leaves = inputs[: call.carriers], inputs[call.carriers :]
         outputs = self.forward(call, leaves)
         name = self.forward.name
-        if not carriers:
+        if call.carrier is not call.output and skeleton(call.carrier) != skeleton(call.output):
+            hint = f"With straight_through, the first argument of {name} must be the tensor that the gradient goes to"
             raise GradientError(
-                f"the surrogate of {name} returns no tensor. With straight_through, the first argument of {name} must "
-                f"be the tensor that the gradient goes to"
-            )
-        if len(carriers) != len(outputs):
-            raise GradientError(
-                f"the surrogate of {name} returns {len(carriers)} tensors where {name} returns {len(outputs)}; "
-                f"it must return one for each, of the same shape"
+                f"the surrogate of {name} returns {described(call.carrier)} where {name} returns "
+                f"{described(call.output)}; it must be built alike" + ("" if carriers else f". {hint}")
             )
         for i, (carrier, output) in enumerate(zip(carriers, outputs, strict=True)):
             if carrier.shape != output.shape:

@@ -23,12 +23,14 @@ __all__ = [
     "LEAF",
     "Structure",
     "count_leaves",
+    "described",
     "flatten",
     "holds_objects",
     "is_number",
     "is_tensor",
     "leaf_names",
     "open_like",
+    "skeleton",
     "unflatten",
     "with_named_classes",
 ]
@@ -161,6 +163,34 @@ def holds_objects(structure: Structure) -> bool:
     if structure[0] == "=":
         return not isinstance(structure[1], _PLAIN_TYPES)
     return any(holds_objects(child) for child in structure[3])
+
+
+def described(structure: Structure) -> str:
+    """A structure in words for a message: `{'a': tensor, 'b': [tensor, None]}`."""
+    if isinstance(structure, str):
+        return "tensor"
+    if structure[0] == "=":
+        return repr(structure[1])
+    kind, cls, keys, children = structure
+    parts = [described(child) for child in children]
+    if kind == "list":
+        return f"[{', '.join(parts)}]"
+    if kind == "tuple":
+        return f"({', '.join(parts)})"
+    named = zip(keys, parts, strict=True)
+    if kind == "fields":
+        return f"{cls.__name__}({', '.join(f'{k}={p}' for k, p in named)})"
+    return f"{{{', '.join(f'{k!r}: {p}' for k, p in named)}}}"
+
+
+def skeleton(structure: Structure) -> Structure:
+    """The structure without its constants, to compare how two values are built."""
+    if isinstance(structure, str):
+        return structure
+    if structure[0] == "=":
+        return None
+    kind, cls, keys, children = structure
+    return (kind, cls, keys, tuple([skeleton(child) for child in children]))
 
 
 def leaf_names(structure: Structure, name: str) -> list[str]:
