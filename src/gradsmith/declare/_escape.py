@@ -3,13 +3,14 @@
 `x.detach()`, `x.numpy()`, `x.item()`, a block under `no_grad` or a kernel without a derivative all give the right
 value and drop the derivative. In a backward that is fine, until somebody differentiates the gradient: the second
 derivative would silently miss a term. So a backward that may be differentiated runs under an `EscapeWatch`; where
-something escaped, its result goes through `refuse`, which raises when, and only when, it is differentiated.
+a number that lost its derivative flows into the result, that goes through `refuse`, which raises when, and only when,
+it is differentiated.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ from torch.overrides import TorchFunctionMode
 from gradsmith.declare._private import (
     forward_ad,
     functorch_is_active,
-    is_differentiated_by_transform,
+    requires_grad_at_any_level,
     without_python_apply,
+    wrapped_for_forward_mode,
 )
 from gradsmith.errors import GradientError
 
@@ -35,26 +37,35 @@ _RANDOM_CALL = re.compile(
 OPAQUE_CALLS = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__", "__float__", "__int__", "__complex__"})
 
 
-def is_tracked(value: Any) -> bool:
-    """Whether a derivative with respect to this tensor is being recorded, backward or forward."""
+def is_tracked(value: Any, *, surely: bool = False) -> bool:
+    """Whether a derivative with respect to this tensor is being recorded, backward or forward.
+
+    Under torch.func nobody can ask a tensor for its tangent. There, while a forward mode runs, every tensor that is
+    wrapped for a derivative counts, unless it must be sure.
+    """
     if not isinstance(value, torch.Tensor):
         return False
     if functorch_is_active():
-        return is_differentiated_by_transform(value)
+        return requires_grad_at_any_level(value) or (not surely and wrapped_for_forward_mode(value))
     if value.requires_grad:
         return True
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(value).tangent is not None
 
 
 class EscapeWatch(TorchFunctionMode):
-    """Records the first call through which tracked tensors went in and an untracked value came out."""
+    """Follows tensors that lost the derivative of what they were computed from.
+
+    A tensor is *cut off* when tracked tensors went into a call and it came out untracked. That is harmless as long as
+    nothing that is recorded is computed from its numbers: comparing it is, multiplying with it is not. (Inside the
+    forward of an autograd.Function everything is cut off, but what it returns is tracked again.)
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.escaped: str | None = None
-        self.opaque = False
-        self.random = False
-        self._switched_off = False  # by the code that runs, with no_grad
+        self.escaped: str | None = None  # the call through which a derivative was lost
+        self.opaque = False  # whether numbers were handed to something that is not PyTorch
+        self.random = False  # whether random numbers were drawn
+        self._cut_off: dict[int, tuple[Any, str]] = {}  # by id: the tensor, kept so that the id stays its own, and why
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -62,20 +73,41 @@ class EscapeWatch(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         # What is asked here goes to no other watch: with one in every nested call it would double at each level.
         with torch._C.DisableTorchFunction():
-            self._look(_name(func), [*args, *(kwargs or {}).values()], result)
+            self._look(_name(func), list(_flat([*args, *(kwargs or {}).values()])), result)
         return result
 
     def _look(self, name: str, given: list[Any], result: Any) -> None:
+        self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
         if name in OPAQUE_CALLS:
             self.opaque = True
-        if _RANDOM_CALL.fullmatch(name):
-            self.random = True
-        if name == "_set_grad_enabled":
-            self._switched_off = not given[0]
-        if not torch.is_grad_enabled() and not self._switched_off:
-            return  # inside the forward of an autograd.Function, which has a derivative of its own
-        if self.escaped is None and _any(is_tracked, given) and _loses(name, result):
-            self.escaped = name
+            self.escaped = self.escaped or (name if _any_tracked(given) else self._why(given))
+        elif name not in _VALUE_FREE and not name.endswith("_like"):
+            outputs = [r for r in _flat([result]) if _differentiable(r)]
+            why = self._why(given)
+            if why is not None and outputs and _recording():
+                self.escaped = self.escaped or why
+            detaching = name in _DETACHING or torch.is_inference_mode_enabled()
+            lost = _any_tracked(given, surely=not detaching)
+            for output in outputs:
+                if (lost or why is not None) and (detaching or not is_tracked(output, surely=True)):
+                    self._cut_off[id(output)] = (output, why or name)
+
+    def _why(self, values: list[Any]) -> str | None:
+        """Why one of the values is cut off, if one is."""
+        for value in values:
+            if id(value) in self._cut_off and not is_tracked(value, surely=True):
+                return self._cut_off[id(value)][1]
+        return None
+
+    def escaped_into(self, results: list[Any]) -> str | None:
+        """The call through which the results, or what they were computed from, lost a derivative."""
+        return self.escaped or self._why(results)
+
+
+_DETACHING = frozenset(["detach", "detach_", "data", "new_tensor"])
+
+# Calls whose result does not depend on the numbers they are given, or (the last two) is the same tensor once more.
+_VALUE_FREE = frozenset(["new_empty", "new_zeros", "new_ones", "new_full", "_unpack_dual", "_make_dual"])
 
 
 def _name(func: Any) -> str:
@@ -85,19 +117,24 @@ def _name(func: Any) -> str:
     return str(name)
 
 
-def _any(predicate: Any, values: Sequence[Any]) -> bool:
-    return any(_any(predicate, v) if isinstance(v, (list, tuple)) else predicate(v) for v in values)
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
 
 
-def _loses(name: str, result: Any) -> bool:
-    if name in OPAQUE_CALLS or name in ("detach", "detach_", "data"):
-        return True
-    if name.startswith("new_") or name.endswith("_like"):
-        return False  # the values of the arguments do not matter, so there is no derivative to lose
-    results = result if isinstance(result, (list, tuple)) else (result,)
-    return any(
-        isinstance(r, torch.Tensor) and (r.is_floating_point() or r.is_complex()) and not is_tracked(r) for r in results
-    )
+def _recording() -> bool:
+    return torch.is_grad_enabled() or (forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled())
+
+
+def _any_tracked(values: list[Any], *, surely: bool = False) -> bool:
+    return any(is_tracked(value, surely=surely) for value in values)
+
+
+def _differentiable(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 class _Refuse(torch.autograd.Function):

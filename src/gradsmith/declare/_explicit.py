@@ -16,7 +16,7 @@ from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._linear import scales_with_gradient
 from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._match import Target, match, target_of
-from gradsmith.declare._private import any_autocast_enabled, forward_ad, vjp
+from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active, vjp
 from gradsmith.declare._tree import LEAF, Structure, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 
@@ -106,6 +106,8 @@ class Explicit:
     def pull(self, saved: _Saved, tensors: Tensors, grads: Tensors, needs: Sequence[bool]) -> Gradients:
         count, restored = saved.call.count, saved.restore(tensors)
         results: Gradients = [None] * len(saved.targets)
+        if saved.call.refusal is not None:
+            raise GradientError(saved.call.refusal)
         if any(g is not None for g in grads[:count]):
             with under(saved.autocast, saved.device):
                 results = self._watched(saved, restored, grads[:count], needs)
@@ -122,9 +124,8 @@ class Explicit:
             return self._declared(saved, restored, grads, needs)
         with EscapeWatch() as watch:
             results = self._declared(saved, restored, grads, needs)
-        if watch.escaped is None:
-            return results
-        return refuse(_refusal(self.forward.name, f"{watch.escaped}()"), results, causes)
+        escaped = watch.escaped_into(results)
+        return results if escaped is None else refuse(_refusal(self.forward.name, f"{escaped}()"), results, causes)
 
     def _declared(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         """The declared backward; on plain tensors where it cannot take those of a transform."""
@@ -178,11 +179,25 @@ class Explicit:
         wanted = [i for i, target in enumerate(saved.targets) if target is not None]
         given = [i for i, g in enumerate(grads) if g is not None]
         function = intermediates_of(self.forward, saved.call, inputs, wanted, given)
-        _, pull = vjp(function, *[inputs[i] for i in wanted])
+        again, pull = vjp(function, *[inputs[i] for i in wanted])
+        self._refuse_changed(saved, restored, dict(zip(given, again, strict=True)))
         results: Gradients = [None] * len(inputs)
         for i, gradient in zip(wanted, pull(tuple([grads[i] for i in given])), strict=True):
             results[i] = gradient
         return results
+
+    def _refuse_changed(self, saved: _Saved, restored: list[Any], again: dict[int, torch.Tensor]) -> None:
+        """A forward that reads changing state makes other intermediates the second time."""
+        if transforms_active() or torch.compiler.is_compiling():
+            return  # numbers cannot be compared there
+        first = len(saved.inputs) + saved.call.count
+        for number, value in zip(saved.numbers, restored, strict=True):
+            other = again.get(number - first)
+            if other is not None and not torch.allclose(value, other, rtol=0, atol=0, equal_nan=True):
+                raise GradientError(
+                    f"the gradient of {self.forward.name} cannot be differentiated again: its forward gives other "
+                    f"intermediates when it runs a second time. Pass in what they depend on"
+                )
 
     # forward mode ---------------------------------------------------------------------------------------------
 
@@ -208,10 +223,15 @@ class Explicit:
         results: list[torch.Tensor | None] = [None] * len(outputs)
         for i, tangent in zip(smooth, transposed(tuple([tangents[i] for i in moved])), strict=True):
             results[i] = tangent
-        kept = [i for i in range(len(outputs) - count) if target_of(outputs[count + i]) is not None]
+        asked = [n - len(inputs) - count for n in saved.numbers]
+        kept = sorted({i for i in asked if i >= 0 and target_of(outputs[count + i]) is not None})
         if kept:
             function = intermediates_of(self.forward, saved.call, inputs, moved, kept)
-            pushed = push_forward(function, [inputs[i] for i in moved], [tangents[i] for i in moved])
+            try:
+                pushed = push_forward(function, [inputs[i] for i in moved], [tangents[i] for i in moved])
+            except GradientError as error:
+                saved.call.refusal = str(error)  # only a backward of this same call would need those tangents
+                pushed = [torch.zeros_like(outputs[count + i]) for i in kept]
             for i, tangent in zip(kept, pushed, strict=True):
                 results[count + i] = tangent
         return results

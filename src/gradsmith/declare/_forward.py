@@ -31,6 +31,7 @@ class Call:
     output: Structure = LEAF
     count = 1  # tensors in the output; the intermediates come after them
     kept: tuple[Structure, ...] = ()
+    refusal: str | None = None  # why a backward of this call would be wrong
 
     @classmethod
     def of(cls, arguments: tuple[Structure, ...]) -> Call:
@@ -169,7 +170,8 @@ class Forward:
         numbers go where PyTorch does not see them.
         """
         suspects = refuse_captured(self.function, self.name)
-        inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        with torch._C.DisableTorchFunction():  # an outer watch need not know
+            inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         before = [version_of(leaf) for leaf in leaves]
         with torch.enable_grad(), EscapeWatch() as watch:
             outputs = self._flat(call, self._invoke(call.values(inputs)))

@@ -38,8 +38,8 @@ def intermediates_of(
                 outputs = forward.differentiable(again, inputs)
             except Exception as error:  # noqa: BLE001  # whatever the author's forward raises
                 why, cause = f"cannot be run for it ({error})", error
-        if why is None and watch.escaped is not None:
-            why, cause = f"calls {watch.escaped}(), which drops their derivative", None
+        if why is None and (escaped := watch.escaped_into([outputs[again.count + i] for i in given])) is not None:
+            why = f"calls {escaped}(), which drops their derivative"
         if why is None and watch.random:
             why = "draws random numbers, which are others each time"
         if why is not None:

@@ -20,14 +20,15 @@ __all__ = [
     "direct_apply",
     "forward_ad",
     "functorch_is_active",
-    "is_differentiated_by_transform",
     "is_transformed",
     "one_node_while_tracing",
     "real_constants_allowed",
+    "requires_grad_at_any_level",
     "transforms_active",
     "untransformed",
     "vjp",
     "without_python_apply",
+    "wrapped_for_forward_mode",
 ]
 
 # torch annotates these with unions or not at all.
@@ -89,17 +90,20 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return _functorch.is_functorch_wrapped_tensor(tensor)
 
 
-def is_differentiated_by_transform(tensor: torch.Tensor) -> bool:
-    """Whether a torch.func transform that is running may take a derivative with respect to this tensor.
+def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:
+    """Whether a tensor, or one it wraps for a torch.func transform, requires grad."""
+    return any(layer.requires_grad for layer in _layers(tensor))
 
-    Reverse mode shows in `requires_grad` of the tensor or of one it wraps. A tangent cannot be asked for under vmap,
-    so while a forward mode runs, every tensor that is wrapped for a derivative counts.
-    """
-    forward = forward_ad._current_level >= 0
-    while True:
-        tensor = _functorch.unwrap_if_dead(tensor)  # a transform that has ended records nothing any more
-        if tensor.requires_grad or (forward and _functorch.is_gradtrackingtensor(tensor)):
-            return True
-        if not _functorch.is_functorch_wrapped_tensor(tensor):
-            return False
-        tensor = _functorch.get_unwrapped(tensor)
+
+def wrapped_for_forward_mode(tensor: torch.Tensor) -> bool:
+    """Whether a forward mode is running under torch.func that may differentiate with respect to this tensor."""
+    return forward_ad._current_level >= 0 and any(_functorch.is_gradtrackingtensor(t) for t in _layers(tensor))
+
+
+def _layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """A tensor and those it wraps; a transform that has ended records nothing any more."""
+    tensor = _functorch.unwrap_if_dead(tensor)
+    yield tensor
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.unwrap_if_dead(_functorch.get_unwrapped(tensor))
+        yield tensor
