@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from memory import HOW_ALLOCATED, HOW_KEPT, allocated, kept, same_memory
-from tables import Figures, checked, compared, in_bytes
+from tables import Figures, Row, checked, compared, in_bytes
 from timing import Comparison, Effort, take_turns
 
 import gradsmith as gs
@@ -42,9 +42,13 @@ def scaling(effort: Effort) -> Figures:
     saved = sum(kept(lambda: gs.scale_gradient(x, 0.5), x))
     rows = [
         checked("bytes the forward allocates", in_bytes(forward_bytes), "nothing", forward_bytes == 0),
-        checked("memory of the output", "that of x" if same_memory(x, y) else "its own", "that of x", same_memory(x, y)),
+        checked(
+            "memory of the output", "that of x" if same_memory(x, y) else "its own", "that of x", same_memory(x, y)
+        ),
         checked("bytes kept for backward", in_bytes(saved), "nothing", saved == 0),
-        checked("bytes the backward allocates", in_bytes(backward_bytes), "one result", backward_bytes <= 4 * SIZE),
+        checked(
+            "bytes the backward allocates", in_bytes(backward_bytes), "one result", backward_bytes < 1.01 * 4 * SIZE
+        ),
         compared("backward against one pass, g * 0.5", Comparison(times["backward"], one_pass), 1.1),
         compared("backward with scale exactly 1 against one pass", Comparison(times["unscaled"], one_pass), 0.01),
         checked(
@@ -100,7 +104,9 @@ def splitting(effort: Effort) -> Figures:
     of_x, others = kept(lambda: gs.split_and_scale(x), x)
     ours, plain = allocated(lambda: both(gs.split_and_scale)), allocated(lambda: both(SplitAndScale.apply))
     rows = [
-        compared("forward and backward against the exercise's plain class", Comparison(times["ours"], times["plain"]), 0.6),
+        compared(
+            "forward and backward against the exercise's plain class", Comparison(times["ours"], times["plain"]), 0.6
+        ),
         compared("forward and backward against the floor", Comparison(times["ours"], times["floor"]), 1.5),
         compared("forward alone against the plain class", Comparison(times["our forward"], times["plain forward"])),
         compared("forward alone against the floor", Comparison(times["our forward"], times["floor forward"])),
@@ -108,14 +114,16 @@ def splitting(effort: Effort) -> Figures:
         compared("backward alone against the floor", Comparison(times["our backward"], times["floor backward"])),
         checked("bytes kept for backward beside x", in_bytes(others), "nothing", others == 0),
         checked("bytes kept for backward that are x itself", in_bytes(of_x), "x", of_x == x.untyped_storage().nbytes()),
-        checked("bytes allocated, forward and backward", f"{in_bytes(ours)} (plain class {in_bytes(plain)})", "", True),
+        Row("bytes allocated, forward and backward, ours and the plain class's", in_bytes(ours), in_bytes(plain)),
     ]
     return Figures("split_and_scale on 16M floats, both outputs used", rows, SPLITTING_NOTES)
 
 
 SPLITTING_NOTES = [
     "Floor: two outputs and one gradient, each written once to fresh memory in one pass: x * 2, x * -1, and "
-    "addcmul(grad, x, other_grad), which like the backward reads three tensors.",
+    "addcmul(grad, x, other_grad), which like the backward reads three tensors. Most of its time is spent on fresh "
+    "memory, not on arithmetic.",
+    HOW_ALLOCATED,
     HOW_KEPT,
 ]
 

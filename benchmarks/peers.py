@@ -1,4 +1,8 @@
-"""Others that do the same: packages from PyPI, and the forms people copy from one another."""
+"""Others that do the same: packages from PyPI, and the forms people copy from one another.
+
+`pip install --no-deps -r benchmarks/requirements.txt` adds the packages. Without --no-deps some would bring a
+PyTorch of their own choice.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ class Peer:
     """A way to multiply the gradient by `factor`, and gradsmith's call for the same."""
 
     name: str
+    short: str
     factor: float
     call: Callable[[Tensor], Tensor]
     module: Callable[[], nn.Module]
@@ -40,9 +45,10 @@ class Applied(nn.Module):
         return self.function(x, self.factor)
 
 
-def _peer(name: str, function: Callable[..., Tensor], factor: float = -0.5) -> Peer:
+def _peer(name: str, short: str, function: Callable[..., Tensor], factor: float = -0.5) -> Peer:
     return Peer(
         name,
+        short,
         factor,
         lambda x: function(x, factor),
         functools.partial(Applied, function, factor),
@@ -63,13 +69,13 @@ def setup_style_with_jvp(x: Tensor, factor: float) -> Tensor:
     return SetupScaleJvp.apply(x, factor)
 
 
-GRADSMITH = _peer("gs.scale_gradient", gs.scale_gradient)
+GRADSMITH = _peer("gs.scale_gradient", "gradsmith", gs.scale_gradient)
 IDIOMS = [
-    _peer("by hand: ctx style", ctx_style),
-    _peer("by hand: setup_context and generate_vmap_rule", setup_style),
-    _peer("by hand: setup_context, generate_vmap_rule, jvp", setup_style_with_jvp),
-    _peer("by hand: d + (x - d) * s", detach_form),
-    _peer("by hand: a hook on an alias", hook_form),
+    _peer("by hand: ctx style", "ctx", ctx_style),
+    _peer("by hand: setup_context and generate_vmap_rule", "setup", setup_style),
+    _peer("by hand: the same with jvp", "setup, jvp", setup_style_with_jvp),
+    _peer("by hand: d + (x - d) * s, where d = x.detach()", "detach", detach_form),
+    _peer("by hand: a hook on an alias", "hook", hook_form),
 ]
 
 
@@ -78,7 +84,7 @@ IDIOMS = [
 
 @dataclass(frozen=True)
 class Package:
-    """A package on PyPI: what pip installs for it (beside PyTorch, of which there must stay one), and how it is used."""
+    """A package on PyPI: what pip installs for it, beside PyTorch, and how it is used."""
 
     name: str
     install: str
@@ -101,29 +107,27 @@ def _pytorch_revgrad() -> Peer:
     from pytorch_revgrad.functional import revgrad
 
     alpha = torch.tensor(0.5)
-    return Peer(
-        "pytorch-revgrad", -0.5, lambda x: revgrad(x, alpha), lambda: RevGrad(0.5), lambda x: gs.reverse_gradient(x, 0.5)
-    )
+    return Peer("pytorch-revgrad", "revgrad", -0.5, lambda x: revgrad(x, alpha), lambda: RevGrad(0.5), _reversed)
 
 
 def _pytorch_adapt() -> Peer:
     from pytorch_adapt.layers.gradient_reversal import GradientReversal
 
-    layer = GradientReversal(0.5)
-    return Peer(
-        "pytorch-adapt", -0.5, layer, lambda: GradientReversal(0.5), lambda x: gs.reverse_gradient(x, 0.5)
-    )
+    return Peer("pytorch-adapt", "adapt", -0.5, GradientReversal(0.5), lambda: GradientReversal(0.5), _reversed)
+
+
+def _reversed(x: Tensor) -> Tensor:
+    return gs.reverse_gradient(x, 0.5)
 
 
 def _freegrad() -> Peer:
     import freegrad  # noqa: F401
 
-    module = _FreeGrad()
-    return Peer("freegrad", -0.5, module, _FreeGrad, lambda x: gs.scale_gradient(x, -0.5))
+    return Peer("freegrad", "freegrad", -0.5, _FreeGrad(), _FreeGrad, lambda x: gs.scale_gradient(x, -0.5))
 
 
 class _FreeGrad(nn.Module):
-    """freegrad takes the rule from a context around the forward, and its identity is named Linear."""
+    """freegrad takes the rule from a context around the forward, and names its identity Linear."""
 
     def __init__(self) -> None:
         from freegrad import Activation
@@ -141,8 +145,8 @@ class _FreeGrad(nn.Module):
 def _vector_quantize() -> Peer:
     from vector_quantize_pytorch.residual_vq import frac_gradient
 
-    # A negative factor stops the gradient there, so this one is measured with a positive factor.
-    return _peer("vector-quantize-pytorch: frac_gradient", frac_gradient, 0.3)
+    # With a negative factor it stops the gradient, so this one is measured with a positive factor.
+    return _peer("vector-quantize-pytorch's frac_gradient", "vq", frac_gradient, 0.3)
 
 
 PACKAGES = [
@@ -156,7 +160,7 @@ PACKAGES = [
     Package(
         "pytorch-adapt",
         "pytorch-adapt pytorch-metric-learning torchmetrics lightning-utilities tqdm scikit-learn scipy joblib "
-        "threadpoolctl narwhals",
+        "threadpoolctl narwhals numpy packaging",
         _pytorch_adapt,
     ),
 ]

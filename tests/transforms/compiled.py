@@ -96,10 +96,10 @@ def compiled_hessian(case: Case, compile: Compile) -> None:
 
 # Inductor compiles C++ for each cell. The rows marked slow use the same forms as those that are not.
 ROWS: dict[str, tuple[Callable[[Case, Compile], None], list[str], bool]] = {
-    "compile, then backward": (compiled_backward, [], False),
+    "compile then backward": (compiled_backward, [], False),
     "compile(func.grad)": (compiled_grad, [], False),
     "compile(vmap(grad))": (compiled_vmap_of_grad, [], False),
-    "compile(vmap), then backward": (compiled_vmap_then_backward, [], False),
+    "compile(vmap) then backward": (compiled_vmap_then_backward, [], False),
     "compile(jvp)": (compiled_jvp, [], False),
     "compile(jacfwd)": (compiled_jacfwd, [], False),
     "compile(jacrev)": (compiled_jacrev, [], True),
@@ -116,7 +116,7 @@ for name, (function, tags, slow) in ROWS.items():
         add(function)
 
 
-@group.variant("compile without fullgraph, then backward")
+@group.variant("compile without fullgraph then backward")
 def graph_breaks_allowed(case: Case) -> None:
     assert_backward(case, leaves(case, SINGLE), call=torch.compile(caller(case), backend="aot_eager"))
 

@@ -132,14 +132,14 @@ def vmap_of_grad(case: Case, dims: Dims | int) -> None:
 
 
 for label, dim in ONE_DIM.items():
-    group.variant(f"vmap {label}, then backward", dim)(vmap_then_backward)
+    group.variant(f"vmap {label} then backward", dim)(vmap_then_backward)
     group.variant(f"vmap(grad) {label}", dim)(vmap_of_grad)
 for label, mixed in MIXED_DIMS.items():
-    group.variant(f"vmap {label}, then backward", mixed, needs="two inputs")(vmap_then_backward)
+    group.variant(f"vmap {label} then backward", mixed, needs="two inputs")(vmap_then_backward)
     group.variant(f"vmap(grad) {label}", mixed, needs="two inputs")(vmap_of_grad)
 
 
-@group.variant("nested vmap, then backward")
+@group.variant("nested vmap then backward")
 def nested_vmap(case: Case) -> None:
     blocks = [batch(case, 0, first=10 * i) for i in range(2)]
     arguments = [torch.stack(column, -1).requires_grad_() for column in zip(*[b[1] for b in blocks], strict=True)]

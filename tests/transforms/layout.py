@@ -23,7 +23,7 @@ def precision(case: Case, dtype: torch.dtype) -> None:
     assert_backward(case, leaves(case, dtype))
 
 
-for dtype in (torch.float16, torch.bfloat16, torch.float32):
+for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     group.variant(str(dtype).removeprefix("torch."), dtype)(precision)
 group.variant("complex128", torch.complex128, needs="complex")(precision)
 

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tests.transforms.cases import Case
-from tests.transforms.expected import Expected, Tensors, inputs_of
+from tests.transforms.expected import Expected, Tensors, as_tuple, inputs_of
 from tests.transforms.group import Group, assert_backward, assert_same, caller, cast, leaves
 
 group = Group(
     "Modules, export and tracing",
-    "deepcopy, pickle, torch.export and ONNX of the forward, make_fx",
+    "deepcopy, pickle, torch.export and ONNX of the forward, torch.fx, make_fx",
 )
 
 
@@ -62,6 +62,15 @@ def exported_to_onnx(case: Case) -> None:
     names = [i.name for i in session.get_inputs()]
     values = session.run(None, {n: x.numpy() for n, x in zip(names, inputs, strict=True)})
     assert_same([torch.from_numpy(v) for v in values], Expected(case, inputs).values, single)
+
+
+@group.variant("torch.fx.symbolic_trace")
+def symbolically_traced(case: Case) -> None:
+    """Tracing with stand-ins for tensors: the operation must end up in the graph, not be traced through or fail."""
+    function, options = case.function, dict(case.options)
+    of_one, of_two = lambda x: function(x, **options), lambda x, y: function(x, y, **options)
+    program = torch.fx.symbolic_trace(of_two if len(case.shapes) == 2 else of_one)
+    assert_backward(case, leaves(case), call=lambda *inputs: as_tuple(program(*inputs)))
 
 
 @group.variant("make_fx of forward and backward")

@@ -52,7 +52,7 @@ def document(outcomes: Outcomes) -> str:
     parts = [INTRODUCTION]
     names = [case.name for case in CASES]
     for group in GROUPS:
-        rows = [[f"`{v.name}`", *[sign(name, v.name) for name in names]] for v in group]
+        rows = [[v.name, *[sign(name, v.name) for name in names]] for v in group]
         parts.append(f"## {group.headline}\n\n{_markdown(['', *names], rows)}")
     notes = "\n".join(f"{i}. {reason}" for i, reason in enumerate(reasons, 1))
     return "\n".join([*parts, f"## Reasons\n\n{notes}\n"])
@@ -74,7 +74,7 @@ def outcomes_in(text: str) -> dict[Cell, Outcome]:
             if match := re.fullmatch(r"(\S+)(?: \[(\d+)\])?", cell):
                 sign, number = match.groups()
                 if sign in kinds:
-                    found[name, first.strip("`")] = kinds[sign], reasons.get(number, "")
+                    found[name, first] = kinds[sign], reasons.get(number, "")
     return found
 
 
@@ -82,32 +82,33 @@ def compact(outcomes: Outcomes) -> str:
     """A row per group, a column per operation; those declared in the tests share one."""
     columns: dict[str, list[str]] = {}
     for case in CASES:
-        columns.setdefault("your own" if case.name.startswith("declared:") else f"`{case.name}`", []).append(case.name)
+        column = "your own" if case.name.startswith("declared:") else f"`{case.name}`"
+        columns.setdefault(column, []).append(case.name)
     notes: list[str] = []
-    rows = []
-    for group in GROUPS:
-        cells = [_summary(group, names, outcomes, notes) for names in columns.values()]
-        rows.append([f"**{group.headline}**: {group.covers}", *cells])
-    count = sum(kind == "right" for kind, _ in outcomes.values())
-    lines = [
-        f"{count} combinations checked by value ([all of them](docs/transforms.md)):\n",
-        _markdown(["", *columns], rows),
-        *[f"{i}. {note}" for i, note in enumerate(notes, 1)],
+    rows = [
+        [
+            f"**{group.headline}**: {group.covers}",
+            *[_summary(group, names, outcomes, notes) for names in columns.values()],
+        ]
+        for group in GROUPS
     ]
-    return "\n".join(lines).rstrip() + "\n"
+    text = _markdown(["", *columns], rows)
+    if notes:
+        text += "\nRefused:\n\n" + "".join(f"{i}. {note}\n" for i, note in enumerate(notes, 1))
+    return text
 
 
 def _summary(group: Group, names: list[str], outcomes: Outcomes, notes: list[str]) -> str:
-    marks = []
+    """Right, with a note for each reason to refuse."""
+    marks: list[str] = []
     for name in names:
         for variant in group:
             kind, reason = outcomes[name, variant.name]
-            note = f"Refused with a clear error: {name.removeprefix('declared: ')} ({reason})."
-            if kind == "refused" and note not in notes:
-                notes.append(note)
-            if kind == "refused" and (mark := f"[{notes.index(note) + 1}]") not in marks:
+            if kind == "refused" and reason not in notes:
+                notes.append(reason)
+            if kind == "refused" and (mark := f"[{notes.index(reason) + 1}]") not in marks:
                 marks.append(mark)
-    return " ".join(["✓", *marks])
+    return f"right, refused {' '.join(marks)}" if marks else "right"
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
