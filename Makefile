@@ -32,9 +32,9 @@ format: $(VENV)/.dev  ## put the code into the project's format
 	$(PY) -m ruff format .
 
 table: $(VENV)/.dev  ## run the transform tests and write the support table
-	$(PYTEST) tests/transforms --support-table=write
+	$(PYTEST) -n 2 --dist loadgroup tests/transforms --support-table=write
 
-bench: $(VENV)/.runtime  ## time the operations
+bench: $(VENV)/.bench  ## time the operations, beside those of other packages
 	@$(PY) benchmarks/run.py
 
 clean:  ## remove .venv and the caches
@@ -67,15 +67,20 @@ $(VENV)/.created: $(NO_VENV)
 	@touch $@
 
 $(VENV)/.runtime: pyproject.toml constraints.txt $(MOVED) | $(VENV)/.created
-	@rm -f $@ $(VENV)/.dev
+	@rm -f $@ $(VENV)/.dev $(VENV)/.bench
 	@echo "Installing gradsmith and PyTorch into $(VENV) (once, this can take some minutes)" >&2
 	@$(PIP) -e .
 	@pwd -P > $(VENV)/.home
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(MOVED) | $(VENV)/.created
-	@rm -f $@ $(VENV)/.runtime
+	@rm -f $@ $(VENV)/.runtime $(VENV)/.bench
 	@echo "Installing gradsmith and its development tools into $(VENV) (once, this can take some minutes)" >&2
 	@$(PIP) -e '.[dev]'
 	@pwd -P > $(VENV)/.home
 	@touch $(VENV)/.runtime $@
+
+# The other packages come without what they depend on: that would be another torch. Without them, their rows are left out.
+$(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.runtime
+	@$(PIP) --no-deps -r benchmarks/requirements.txt || echo "The packages to compare with were not installed." >&2
+	@touch $@

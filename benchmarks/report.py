@@ -31,8 +31,8 @@ HOW = (
 def environment() -> str:
     """What the figures depend on, read here and now."""
     return (
-        f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, "
-        f"{torch.get_num_threads()} threads"
+        f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}, cores: {os.cpu_count()}, "
+        f"threads used: {torch.get_num_threads()}"
     )
 
 

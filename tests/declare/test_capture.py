@@ -119,7 +119,9 @@ def test_refused_where_the_first_call_records_nothing():
         f(vector())
 
 
-@pytest.mark.parametrize("way", [by_name, in_a_helper, in_a_list])
+@pytest.mark.parametrize(
+    "way", [by_name, in_a_helper, in_a_list, in_a_dict, in_a_partial], ids=lambda way: way.__name__
+)
 def test_frozen_first_and_trained_later(way):
     weight = vector().detach()
     f = gs.custom_gradient(way(weight))
@@ -127,6 +129,15 @@ def test_frozen_first_and_trained_later(way):
     f(vector())
     weight.requires_grad_()
     with refused:
+        f(vector())
+
+
+def test_a_module_frozen_first_and_trained_later():
+    linear = torch.nn.Linear(2, 2, dtype=torch.float64).requires_grad_(False)
+    f = declared(lambda grad: grad, lambda x: linear(x))
+    f(vector())
+    linear.requires_grad_()
+    with pytest.raises(gs.DeclarationError, match="'weight' of 'linear'"):
         f(vector())
 
 

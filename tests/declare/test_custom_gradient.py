@@ -468,6 +468,20 @@ def test_the_authors_errors_surface_unchanged(where):
     assert caught.value is error
 
 
+def _rounded(x):
+    return torch.as_tensor(np.round(x.detach().numpy()))
+
+
+def test_a_forward_of_numpy_under_compile():
+    torch._dynamo.reset()
+    f = declared(lambda grad: 5 * grad, _rounded)
+    x = vector(0.6, 1.6)
+    f(x)
+    compiled = torch.compile(lambda x: f(x) + 1, backend="aot_eager")
+    assert compiled(x).tolist() == [2.0, 3.0]
+    assert_close(gradient(compiled, x), torch.full_like(x, 5))
+
+
 def test_a_method_under_compile():
     torch._dynamo.reset()
     x = vector()

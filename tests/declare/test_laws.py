@@ -116,6 +116,18 @@ def test_vmap_over_any_dimension(data):
 
 
 @given(st.data())
+def test_what_is_shared_by_a_batch_gets_the_sum(data):
+    a = data.draw(tensors(dtypes=(torch.float32, torch.float64), max_dims=3).filter(lambda t: t.dim() and t.numel()))
+    dim = data.draw(st.integers(0, a.dim() - 1))
+    b = same_shape(data.draw, a).select(dim, 0)
+    total = lambda a, b: vmap(times, (dim, None))(a, b).sum()  # noqa: E731
+    grad_a, grad_b = grad(total, (0, 1))(a, b)
+    shared = b.unsqueeze(dim).expand(a.shape)
+    assert torch.equal(grad_a, 3 * shared)
+    assert torch.equal(grad_b, (a + shared).sum(dim))
+
+
+@given(st.data())
 def test_the_gradient_is_linear_in_the_incoming_one(data):
     a = data.draw(tensors())
     b, g, h = (same_shape(data.draw, a) for _ in range(3))

@@ -25,6 +25,7 @@ NAMES = {
     "torch._C._functorch.unwrap_if_dead": "a wrapper of an ended transform, opened",
     "torch._C._functorch.is_functorch_wrapped_tensor": "whether a tensor belongs to a transform",
     "torch._C._functorch.is_gradtrackingtensor": "whether it belongs to one that differentiates",
+    "torch._C._functorch.is_legacy_batchedtensor": "whether it is a batch of is_grads_batched",
     "torch._C._functorch.get_unwrapped": "the tensor a transform wraps",
     "torch._dynamo.assume_constant_result": "a call torch.compile makes while it traces",
     "torch._subclasses.fake_tensor.fake_tensor_tls.allow_non_fake_inputs_override": "real tensors in a fake trace",
@@ -35,6 +36,16 @@ NAMES = {
     "torch.Tensor._version": "the count of writes to a tensor",
     "torch.Tensor._is_view": "whether a tensor is a view",
 }
+
+
+class Double(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 3 * grad
 
 
 def find(path):
@@ -110,21 +121,26 @@ def test_wrappers_are_opened():
     assert not torch._C._functorch.is_functorch_wrapped_tensor(plain)
 
 
+def test_the_batch_of_is_grads_batched_is_known():
+    seen = []
+
+    class Probe(Double):
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(torch._C._functorch.is_legacy_batchedtensor(grad))
+            return 3 * grad
+
+    x = torch.ones(2, requires_grad=True)
+    torch.autograd.grad(Probe.apply(x), x, torch.eye(2), is_grads_batched=True)
+    torch.autograd.grad(Probe.apply(x).sum(), x)
+    assert seen == [True, False], "is_grads_batched no longer runs on legacy batched tensors"
+
+
 def test_the_wrapper_of_an_ended_transform_is_dead():
     kept = []
     torch.func.grad(lambda x: kept.append(x) or x.sum())(torch.ones(2))
     alive = torch._C._functorch.unwrap_if_dead(kept[0])
     assert not torch._C._functorch.is_functorch_wrapped_tensor(alive), "unwrap_if_dead no longer opens dead wrappers"
-
-
-class Double(Function):
-    @staticmethod
-    def forward(ctx, x):
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 3 * grad
 
 
 def test_direct_apply_is_the_same_function():

@@ -232,9 +232,10 @@ def test_an_iterator_is_refused():
         (lambda g: {"a": g}, "missing: 'b'"),
         (lambda g: {"d": {"a": g}}, "missing: 'b'"),
         (lambda g: {"d": [g, g, None]}, "list of 3 for d"),
-        (lambda g: {"d": {"a": g, "b": [g], "n": None}}, r"d\['b'\].* is a list of 1"),
-        (lambda g: {"d": {"a": g, "b": g.sum(), "n": None}}, r"d\['b'\].* shape \[\], expected \[2\]"),
-        (lambda g: {"d": {"a": g, "b": g, "n": g}}, r"d\['n'\], which is no tensor"),
+        (lambda g: {"d": {"a": g, "b": [g], "n": None, "index": None}}, r"d\['b'\].* is a list of 1"),
+        (lambda g: {"d": {"a": g, "b": g.sum(), "n": None, "index": None}}, r"d\['b'\].* shape \[\], expected \[2\]"),
+        (lambda g: {"d": {"a": g, "b": g, "n": g, "index": None}}, r"d\['n'\], which is no tensor"),
+        (lambda g: {"d": {"a": g, "b": g, "n": None, "index": g}}, r"d\['index'\], which has none"),
         (lambda g: {"e": None}, "missing: 'a'"),
     ],
 )
@@ -242,4 +243,4 @@ def test_a_gradient_built_otherwise_names_the_place(returned, message):
     f = gs.custom_gradient(lambda d: d["a"] * d["b"])
     f.backward(returned)
     with pytest.raises(gs.GradientError, match=message):
-        f({"a": vector(), "b": vector(), "n": "text"}).sum().backward()
+        f({"a": vector(), "b": vector(), "n": "text", "index": torch.arange(2)}).sum().backward()

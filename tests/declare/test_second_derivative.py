@@ -160,6 +160,27 @@ def derivative_inside(grad, x):
         return torch.autograd.grad(leaf**5, leaf, grad)[0]
 
 
+def written_by_index(grad, x):
+    copy = torch.empty_like(x)
+    copy[...] = x.detach()
+    return 5 * copy**4 * grad
+
+
+def written_through_a_view(grad, x):
+    copy = torch.zeros_like(x)
+    with torch.no_grad():
+        copy.view(-1).add_(x.detach())
+    return 5 * copy**4 * grad
+
+
+def vjp_of_detached(grad, x):
+    return torch.func.vjp(lambda x: x**5, x.detach())[1](grad)[0]
+
+
+def vmap_of_detached(grad, x):
+    return torch.func.vmap(lambda v: 5 * v**4)(x.detach().reshape(-1)).reshape(x.shape) * grad
+
+
 def from_items(x):
     return torch.tensor([v.item() for v in x.reshape(-1)], dtype=x.dtype).reshape(x.shape)
 
@@ -186,11 +207,19 @@ ESCAPES = {
     "no_grad helper": lambda grad, x: 5 * _fourth(x) * grad,
     "inference_mode": inference_mode_for_a_factor,
     "autograd.grad": derivative_inside,
+    "written by index": written_by_index,
+    "written through a view": written_through_a_view,
+    "vjp of a detached": vjp_of_detached,
+    "vmap of a detached": vmap_of_detached,
+    "requires_grad_": lambda grad, x: 5 * x.detach().requires_grad_() ** 4 * grad,
+    "Parameter": lambda grad, x: 5 * torch.nn.Parameter(x) ** 4 * grad,
+    "dlpack": lambda grad, x: 5 * torch.from_dlpack(x.detach()) ** 4 * grad,
 }
 every_escape = pytest.mark.parametrize("backward", ESCAPES.values(), ids=ESCAPES.keys())
 
 
 @every_escape
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:Converting a tensor with requires_grad")
 def test_the_first_derivative_survives_an_escape(backward):
     f = declared(backward)
     x = vector(0.5, 1.5)
@@ -202,9 +231,24 @@ def test_the_first_derivative_survives_an_escape(backward):
     assert_close(vmap(grad(f))(x.detach()), expected)
 
 
+def test_an_escape_with_one_of_two_gradients_missing():
+    @gs.custom_gradient
+    def f(a, b):
+        return a * b
+
+    @f.backward
+    def _(grad, b):
+        return {"a": torch.as_tensor(5 * grad.detach().numpy() * b.detach().numpy()), "b": None}
+
+    a, b = vector().detach(), vector(2.0, 3.0).detach()
+    grad_a, grad_b = vmap(grad(f, (0, 1)))(a, b)
+    assert_close(grad_a, 5 * b)
+    assert_close(grad_b, torch.zeros_like(b))
+
+
 @every_way
 @every_escape
-@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:Converting a tensor with requires_grad")
 def test_the_second_is_refused_after_an_escape(backward, way):
     x = vector(0.5, 1.5)
     found = value_or_refusal(lambda: way(declared(backward), x), "gradient of function cannot be differentiated")
@@ -269,6 +313,15 @@ def test_a_declared_gradient_that_is_none_of_a_function():
     found = torch.autograd.grad((u * grads[0] + 3 * grads[1]).sum(), (a, b))
     assert_close(found[0], (incoming * (u * expected[0][0] + 3 * expected[1][0])).detach())
     assert_close(found[1], (incoming * (u * expected[0][1] + 3 * expected[1][1])).detach())
+
+
+def test_the_output_and_its_gradient_in_one_loss():
+    f = declared(lambda grad, fourth, x: 5 * fourth * grad, lambda x: gs.keep(x**3, fourth=x**4), keep=["fourth"])
+    x = vector(0.5, 1.5)
+    y = f(x)
+    (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (found,) = torch.autograd.grad(y.sum() + first.sum(), x)
+    assert_close(found, (5 * x**4 + 20 * x**3).detach())
 
 
 def test_third_derivative():

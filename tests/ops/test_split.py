@@ -81,7 +81,7 @@ def test_backward(x: torch.Tensor, positive_scale: float, negative_scale: float,
 
 
 @pytest.mark.parametrize("used", [0, 1])
-@pytest.mark.parametrize("count", [5, _pieces._PIECE + 5])
+@pytest.mark.parametrize("count", [5, _pieces.PIECE + 5])
 def test_an_unused_output_contributes_nothing(used: int, count: int) -> None:
     x = torch.linspace(-1, 1, count, requires_grad=True)
     gs.split_and_scale(x)[used].sum().backward()
@@ -93,7 +93,7 @@ def test_an_unused_output_contributes_nothing(used: int, count: int) -> None:
 @pytest.mark.parametrize("scales", [(2.0, -1.0), (-2.0, 3.0), (0.0, 0.5), (1.5, 0.0)], ids=str)
 def test_large_tensors_are_worked_in_pieces_to_the_same_values(dtype: torch.dtype, scales: tuple[float, float]) -> None:
     generator = torch.Generator().manual_seed(1)
-    count = 2 * _pieces._PIECE + 13
+    count = 2 * _pieces.PIECE + 13
     x, of_positive, of_negative = (torch.randn(count, generator=generator).to(dtype) for _ in range(3))
     x[:6] = torch.tensor([0.0, -0.0, math.nan, math.inf, -math.inf, 0.0])
     of_positive[:6] = of_negative[:6] = math.inf
@@ -101,7 +101,7 @@ def test_large_tensors_are_worked_in_pieces_to_the_same_values(dtype: torch.dtyp
     outputs = gs.split_and_scale(large, *scales)
     grad = torch.autograd.grad(outputs, large, (of_positive, of_negative))[0]
     # The same in parts that are too small for pieces.
-    for part in torch.arange(count).split(_pieces._PIECE // 2):
+    for part in torch.arange(count).split(_pieces.PIECE // 2):
         small = x[part].requires_grad_()
         expected = gs.split_and_scale(small, *scales)
         torch.testing.assert_close([o[part] for o in outputs], list(expected), rtol=0, atol=0, equal_nan=True)

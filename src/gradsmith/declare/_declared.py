@@ -24,19 +24,14 @@ class DeclaredFunction(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], rule: Rule) -> None:
         # A class of its own lets a call go straight to the compiled wrapper: __call__ is looked up on the class.
-        kind = type(self)
-        self.__class__ = type(kind.__name__, (kind,), {"__module__": kind.__module__})
-        self._run = make_run(rule, self)
-        self._signature = rule.forward.signature
+        kind, run = type(self), make_run(rule, self)
+        call = rule.forward.signature.wrapper(function, run)
+        self.__class__ = type(kind.__name__, (kind,), {"__module__": kind.__module__, "__call__": call})
         self._function = function
-        self._set_call(None)
         self.__name__ = self.__qualname__ = rule.forward.name  # for callables that have none themselves
         functools.update_wrapper(self, function)
         if (self.__module__ or "torch").split(".")[0] == "torch":
             self.__module__ = __name__  # torch.fx would write `torch.round` for what is no longer torch's
-
-    def _set_call(self, eager: Callable[..., Any] | None) -> None:
-        type(self).__call__ = self._signature.wrapper(self._function, self._run, eager)  # type: ignore[method-assign]
 
     if TYPE_CHECKING:
 
@@ -79,15 +74,6 @@ class CustomGradient(DeclaredFunction[P, R]):
     def backward(self, function: B, /) -> B:
         """Declare the gradient; used as a decorator. See `custom_gradient`."""
         self._rule.set_backward(checked_callable(function, f"{self._rule.forward.name}.backward"))
-        return function
-
-    def eager(self, function: B, /) -> B:
-        """Give calls outside every transform and compiler a form tuned by hand; used as a decorator.
-
-        It takes the same arguments and must have the same value and gradient, or returns NotImplemented to leave
-        the call to the declaration. Meant for an operation that is called a million times.
-        """
-        self._set_call(checked_callable(function, f"{self._rule.forward.name}.eager"))
         return function
 
 

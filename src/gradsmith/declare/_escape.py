@@ -49,7 +49,10 @@ def is_tracked(value: Any, *, surely: bool = False) -> bool:
         return requires_grad_at_any_level(value) or (not surely and wrapped_for_forward_mode(value))
     if value.requires_grad:
         return True
-    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(value).tangent is not None
+    if forward_ad._current_level < 0:
+        return False
+    with forward_ad._set_fwd_grad_enabled(True):  # the forward of an autograd.Function hides tangents
+        return forward_ad.unpack_dual(value).tangent is not None
 
 
 class EscapeWatch(TorchFunctionMode):
@@ -73,6 +76,8 @@ class EscapeWatch(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         # What is asked here goes to no other watch: with one in every nested call it would double at each level.
         with torch._C.DisableTorchFunction():
+            if func is torch.autograd.grad and (kwargs or {}).get("create_graph"):
+                return result  # a derivative that is recorded itself
             self._look(_name(func), list(_flat([*args, *(kwargs or {}).values()])), result)
         return result
 
@@ -86,6 +91,8 @@ class EscapeWatch(TorchFunctionMode):
             why = self._why(given)
             if why is not None and outputs and _recording():
                 self.escaped = self.escaped or why
+            if not torch.is_grad_enabled() and _any_tracked([o for o in outputs if _among(o, given)], surely=True):
+                self.escaped = self.escaped or name  # written to in place, behind the back of its graph
             detaching = name in _DETACHING or torch.is_inference_mode_enabled()
             lost = _any_tracked(given, surely=not detaching)
             for output in outputs:
@@ -131,6 +138,10 @@ def _recording() -> bool:
 
 def _any_tracked(values: list[Any], *, surely: bool = False) -> bool:
     return any(is_tracked(value, surely=surely) for value in values)
+
+
+def _among(value: Any, values: list[Any]) -> bool:
+    return any(value is other for other in values)
 
 
 def _differentiable(value: Any) -> bool:

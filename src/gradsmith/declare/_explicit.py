@@ -16,7 +16,7 @@ from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._linear import scales_with_gradient
 from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._match import Target, match, target_of
-from gradsmith.declare._private import any_autocast_enabled, forward_ad, transforms_active, vjp
+from gradsmith.declare._private import any_autocast_enabled, forward_ad, is_legacy_batched, transforms_active, vjp
 from gradsmith.declare._tree import LEAF, Structure, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 
@@ -56,7 +56,6 @@ class Explicit:
     def __init__(self, forward: Forward, *, linear: bool) -> None:
         self.forward = forward
         self.linear = linear  # as the author says
-        self._found_linear = False
         self.asked: Asked | None = None
         self.eager = eager_form(self, forward.name)
         self.full = full_form(self)
@@ -146,6 +145,8 @@ class Explicit:
     def _run(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         assert self.asked is not None
         call = saved.call
+        # The batches of is_grads_batched do not count writes: the author gets copies, and may do what they like.
+        grads = [g.clone() if g is not None and is_legacy_batched(g) else g for g in grads]
         incoming = grads[0] if call.output is LEAF else unflatten(call.output, iter(grads), constants=False)
         given = [*grads, *restored]
         before = [version_of(t) for t in given]
@@ -203,6 +204,8 @@ class Explicit:
 
     def push(self, saved: _Saved, inputs: Tensors, outputs: Tensors, tangents: Tensors) -> Gradients:
         """Forward mode: the backward maps gradients linearly, and tangents go through its transpose."""
+        if saved.call.refusal is not None:
+            raise GradientError(saved.call.refusal)
         flat = [*inputs, *outputs]
         restored = [flat[number] for number in saved.numbers]
         count = saved.call.count
@@ -237,12 +240,13 @@ class Explicit:
         return results
 
     def _require_linear(self, saved: _Saved, restored: list[Any], grads: Tensors) -> None:
-        if self.linear and not self._found_linear and not torch.compiler.is_compiling():
+        linear = self.linear
+        if linear and not torch.compiler.is_compiling():
             needs = [True] * len(saved.targets)
-            self._found_linear = self.linear = scales_with_gradient(
+            linear = scales_with_gradient(
                 lambda values, grads: self._run(saved, list(values), grads, needs), restored, grads
             )
-        if not self.linear:
+        if not linear:
             raise GradientError(
                 f"{self.forward.name} has no forward mode: its backward is not linear in the incoming gradient: there "
                 f"is no matrix that a tangent could be multiplied with. Use reverse mode (backward, grad, jacrev)"

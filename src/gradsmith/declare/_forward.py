@@ -170,8 +170,7 @@ class Forward:
         numbers go where PyTorch does not see them.
         """
         suspects = refuse_captured(self.function, self.name)
-        with torch._C.DisableTorchFunction():  # an outer watch need not know
-            inputs = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        inputs = [_cut_off(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         before = [version_of(leaf) for leaf in leaves]
         with torch.enable_grad(), EscapeWatch() as watch:
             outputs = self._flat(call, self._invoke(call.values(inputs)))
@@ -191,6 +190,14 @@ class Forward:
             )
         self._trusted = not suspects and not self.opaque and not torch.is_inference_mode_enabled()
         return self._own([o.detach() if o.requires_grad else o for o in outputs], [*leaves, *inputs])
+
+
+def _cut_off(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without its graph. An outer watch need not know of it (nor a subclass lose itself)."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return tensor.detach()
+    with torch._C.DisableTorchFunction():
+        return tensor.detach()
 
 
 def _among(tensor: torch.Tensor, values: Sequence[Any]) -> bool:

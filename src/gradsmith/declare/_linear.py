@@ -30,7 +30,8 @@ def scales_with_gradient(
             verdicts.append(all(_multiple(a, b, factor) for a, b in zip(first, second, strict=True)))
         return (torch.zeros(()),)
 
-    on_plain_tensors(attempt, "", [*restored, *grads])
+    values = [v.detach() if isinstance(v, torch.Tensor) else v for v in [*restored, *grads]]
+    on_plain_tensors(attempt, "", values)
     return verdicts[0]
 
 

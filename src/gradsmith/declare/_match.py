@@ -137,6 +137,8 @@ def _walk(forward: Forward, structure: Structure, gradient: Any, path: str, foun
         found += [(path, None)] * count_leaves(structure)
         return
     if structure[0] == "=":
+        if not isinstance(gradient, torch.Tensor):
+            return  # a container built like the input may well repeat its constants
         raise GradientError(
             f"the backward of {forward.name} returns a gradient for {path}, which is no tensor; give None there"
         )

@@ -20,12 +20,13 @@ __all__ = [
     "direct_apply",
     "forward_ad",
     "functorch_is_active",
+    "is_compiling",
+    "is_legacy_batched",
     "is_transformed",
     "one_node_while_tracing",
     "real_constants_allowed",
     "requires_grad_at_any_level",
     "transforms_active",
-    "untransformed",
     "vjp",
     "without_python_apply",
     "wrapped_for_forward_mode",
@@ -38,17 +39,12 @@ any_autocast_enabled: Callable[[], bool] = _is_any_autocast_enabled
 Function_ = TypeVar("Function_", bound=Callable[..., Any])
 constant_while_tracing: Callable[[Function_], Function_] = torch._dynamo.assume_constant_result
 one_node_while_tracing: Callable[[Function_], Function_] = torch.compiler.allow_in_graph
-_is_compiling = torch.compiler.is_dynamo_compiling
+is_compiling = torch.compiler.is_dynamo_compiling
 
 
 def transforms_active() -> bool:
     """Whether a torch.func transform or a forward-mode level is running (in eager mode)."""
     return functorch_is_active() or forward_ad._current_level >= 0
-
-
-def untransformed() -> bool:
-    """Whether this is plain eager execution: no compiler, no transform, no forward-mode level."""
-    return not (_is_compiling() or functorch_is_active() or forward_ad._current_level >= 0)
 
 
 def being_traced() -> bool:
@@ -88,6 +84,12 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     """Whether a tensor belongs to a torch.func transform that is still running."""
     tensor = _functorch.unwrap_if_dead(tensor)
     return _functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def is_legacy_batched(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a batch of `is_grads_batched`, which runs torch's first vmap."""
+    batched: bool = _functorch.is_legacy_batchedtensor(tensor)
+    return batched
 
 
 def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:

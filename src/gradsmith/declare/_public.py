@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from gradsmith.declare._declared import CustomGradient, SurrogateGradient, checked_callable
 from gradsmith.declare._explicit import Explicit
 from gradsmith.declare._forward import Forward
-from gradsmith.declare._surrogate import Surrogate
+from gradsmith.declare._surrogate import Surrogate, first_argument
 from gradsmith.errors import DeclarationError
 
 __all__ = ["custom_gradient", "gradient_of", "straight_through"]
@@ -149,8 +149,4 @@ def straight_through(function: Callable[P, R], /) -> SurrogateGradient[P, R]:
         tensor([3., 3.])
     """
     checked_callable(function, "straight_through")
-    return gradient_of(_first_argument)(function)
-
-
-def _first_argument(x: Any, *others: Any, **options: Any) -> Any:
-    return x
+    return gradient_of(first_argument)(function)

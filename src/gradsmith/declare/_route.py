@@ -20,6 +20,7 @@ from gradsmith.declare._private import (
     constant_while_tracing,
     forward_ad,
     functorch_is_active,
+    is_compiling,
     one_node_while_tracing,
     real_constants_allowed,
 )
@@ -40,7 +41,6 @@ __all__ = ["Rule", "make_run"]
 _FLAT_TYPES = frozenset(
     {torch.Tensor, torch.nn.Parameter, int, float, bool, complex, type(None), str, torch.dtype, torch.device}
 )
-_is_compiling = torch.compiler.is_dynamo_compiling
 
 
 class Rule(Protocol):
@@ -64,7 +64,7 @@ def make_run(rule: Rule, declared: Callable[..., Any]) -> Callable[[tuple[Any, .
     forward, eager, full, has_carriers = rule.forward, rule.eager, rule.full, rule.has_carriers
 
     def run(values: tuple[Any, ...]) -> Any:
-        if _is_compiling():
+        if is_compiling():
             return uncompiled(values) if forward.opaque else compiled(values)
         leaves: Sequence[Any] = values
         for value in values:

@@ -10,7 +10,6 @@ import keyword
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gradsmith.declare._private import untransformed
 from gradsmith.errors import DeclarationError
 
 __all__ = ["Signature", "listed"]
@@ -44,20 +43,10 @@ class Signature:
             p.kind in (_KIND.POSITIONAL_ONLY, _KIND.POSITIONAL_OR_KEYWORD) for p in self.parameters
         )
 
-    def wrapper(
-        self, function: Callable[..., Any], run: Callable[..., Any], eager: Callable[..., Any] | None
-    ) -> Callable[..., Any]:
-        """A method of this signature that hands its bound values, in order, to `run`.
-
-        Where nothing is transformed or compiled, it asks `eager` first, if there is one.
-        """
+    def wrapper(self, function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of this signature that hands its bound values, in order, to `run`."""
         values = "".join(f"{n}, " for n in self.names)
-        body = f"return __run(({values}))"
-        if eager is not None:
-            ask = f"if __untransformed() and (result := __eager({values})) is not NotImplemented: return result"
-            body = f"{ask}\n    {body}"
-        namespace = {"__run": run, "__eager": eager, "__untransformed": untransformed}
-        return self._compile(_python_name(function), body, namespace)
+        return self._compile(_python_name(function), f"return __run(({values}))", {"__run": run})
 
     def arguments(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The positional and keyword arguments that bind to these values."""

@@ -18,7 +18,12 @@ from gradsmith.declare._private import any_autocast_enabled
 from gradsmith.declare._tree import LEAF, Structure, described, flatten, skeleton
 from gradsmith.errors import DeclarationError, GradientError
 
-__all__ = ["Surrogate"]
+__all__ = ["Surrogate", "first_argument"]
+
+
+def first_argument(x: Any, *others: Any, **options: Any) -> Any:
+    """The surrogate of a straight-through estimator."""
+    return x
 
 
 class Surrogate:
@@ -35,20 +40,25 @@ class Surrogate:
 
     def carriers(self, values: Sequence[Any]) -> tuple[list[torch.Tensor], Structure]:
         """The tensors of the surrogate's output, and how it is built from them."""
-        if torch.compiler.is_dynamo_compiling():
-            result = self._call_surrogate(values)
+        if self.surrogate is first_argument or torch.compiler.is_dynamo_compiling():
+            result = values[0] if self.surrogate is first_argument else self._call_surrogate(values)
         else:
-            before = [version_of(value) for value in values]
-            result = self._call_surrogate(values)
-            for name, value, version in zip(self.forward.signature.names, values, before, strict=True):
-                if version_of(value) != version:
-                    raise DeclarationError(
-                        f"the surrogate of {self.forward.name} modified {name!r} in place; compute a new tensor instead"
-                    )
+            result = self._unwritten(values)
         if isinstance(result, torch.Tensor):
             return [result], LEAF
         carriers: list[torch.Tensor] = []
         return carriers, flatten(result, carriers)
+
+    def _unwritten(self, values: Sequence[Any]) -> Any:
+        """The surrogate's result, and an error if it wrote to what it was given."""
+        before = [version_of(value) for value in values]
+        result = self._call_surrogate(values)
+        for name, value, version in zip(self.forward.signature.names, values, before, strict=True):
+            if version_of(value) != version:
+                raise DeclarationError(
+                    f"the surrogate of {self.forward.name} modified {name!r} in place; compute a new tensor instead"
+                )
+        return result
 
     def plain(self, call: Call, leaves: Tensors) -> tuple[torch.Tensor, ...]:
         return self.forward(call, leaves)
@@ -56,8 +66,10 @@ class Surrogate:
     def compute(self, call: Call, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         carriers, leaves = inputs[: call.carriers], inputs[call.carriers :]
         outputs = self.forward(call, leaves)
+        if call.carrier is call.output is LEAF and _alike(carriers[0], outputs[0]):
+            return outputs
         name = self.forward.name
-        if call.carrier is not call.output and skeleton(call.carrier) != skeleton(call.output):
+        if skeleton(call.carrier) != skeleton(call.output):
             hint = f"With straight_through, the first argument of {name} must be the tensor that the gradient goes to"
             raise GradientError(
                 f"the surrogate of {name} returns {described(call.carrier)} where {name} returns "
@@ -83,6 +95,10 @@ class Surrogate:
 
     def push(self, saved: int, inputs: Tensors, outputs: Tensors, tangents: Tensors) -> list[Any]:
         return [t if _differentiable(o) else None for t, o in zip(tangents, outputs, strict=False)]
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:

@@ -10,31 +10,29 @@ from collections.abc import Iterator
 
 import torch
 
-from gradsmith.declare import being_traced, untransformed
+from gradsmith.declare import being_traced, transforms_active
 
-__all__ = ["in_pieces", "pieces"]
+__all__ = ["PIECE", "in_pieces", "pieces"]
 
-_PIECE = 1 << 18  # elements: the largest intermediates are 1 MiB in float32
+PIECE = 1 << 19  # elements: intermediates of 2 MiB in float32
 
 
 def in_pieces(*tensors: torch.Tensor) -> bool:
     """Whether it pays and is possible: large plain tensors of one layout on the CPU, no gradient recorded."""
     first = tensors[0]
     return (
-        not being_traced()
-        and first.numel() > _PIECE
+        first.numel() > PIECE
         and first.device.type == "cpu"
-        and not torch.is_grad_enabled()
-        and untransformed()
-        and all(_plain(t) and (t.stride() == first.stride() or _one_number(t)) for t in tensors)
         and first.is_contiguous()
+        and all(_plain(t) and (t.stride() == first.stride() or _one_number(t)) for t in tensors)
+        and not (torch.is_grad_enabled() or transforms_active() or being_traced())
     )
 
 
 def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     """The same piece of every tensor, one after another, as views."""
     flat = [t.as_strided((t.numel(),), (0,)) if _one_number(t) else t.view(-1) for t in tensors]
-    yield from zip(*[t.split(_PIECE) for t in flat], strict=True)
+    yield from zip(*[t.split(PIECE) for t in flat], strict=True)
 
 
 def _plain(tensor: torch.Tensor) -> bool:

@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 
-from gradsmith.declare import custom_gradient, direct_apply
+from gradsmith.declare import custom_gradient, direct_apply, forward_ad, functorch_is_active, is_compiling
 from gradsmith.ops._checks import check_differentiable, check_number
 
 __all__ = ["reverse_gradient", "scale_gradient"]
 
 
-@custom_gradient
 def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
     """The identity, whose gradient is multiplied by `scale`.
 
@@ -47,18 +46,16 @@ def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
         >>> x.grad
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
-    check_differentiable("scale_gradient", "x", x)
-    check_number("scale_gradient", "scale", scale)
-    return x
-
-
-@scale_gradient.backward
-def _scaled(grad: torch.Tensor, scale: float) -> torch.Tensor:
-    if scale == 1:
-        return grad
-    if scale == 0:
-        return torch.zeros_like(grad)  # 0 * inf would be nan
-    return grad * scale
+    # Called a million times: plain eager calls take one node made by hand, everything else the declaration below.
+    if (
+        not (is_compiling() or functorch_is_active() or forward_ad._current_level >= 0)
+        and type(x) in _TENSORS
+        and x.is_floating_point()
+        and type(scale) in _NUMBERS
+        and -_INFINITY < scale < _INFINITY
+    ):
+        return _apply(x, scale)  # type: ignore[no-any-return]
+    return _declared(x, scale)
 
 
 def reverse_gradient(x: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
@@ -91,10 +88,23 @@ def reverse_gradient(x: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
     return scale_gradient(x, -strength)
 
 
-# The eager form ---------------------------------------------------------------------------------------------------
+@custom_gradient
+def _declared(x: torch.Tensor, scale: float) -> torch.Tensor:
+    check_differentiable("scale_gradient", "x", x)
+    check_number("scale_gradient", "scale", scale)
+    return x
 
 
-class _Scale(torch.autograd.Function):
+@_declared.backward
+def _scaled(grad: torch.Tensor, scale: float) -> torch.Tensor:
+    if scale == 1:
+        return grad
+    if scale == 0:
+        return torch.zeros_like(grad)  # 0 * inf would be nan
+    return grad * scale
+
+
+class _Node(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, scale: float) -> torch.Tensor:
         ctx.scale = scale
@@ -105,16 +115,7 @@ class _Scale(torch.autograd.Function):
         return _scaled(grad, ctx.scale), None
 
 
-_apply = direct_apply(type("scale_gradient", (_Scale,), {}))
-_INFINITY = float("inf")
-
-
-@scale_gradient.eager
-def _eager(x: torch.Tensor, scale: float) -> Any:
-    if type(x) in _TENSORS and x.is_floating_point() and type(scale) in _NUMBERS and -_INFINITY < scale < _INFINITY:
-        return _apply(x, scale)
-    return NotImplemented
-
-
+_apply = direct_apply(type("scale_gradient", (_Node,), {}))
 _TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = frozenset({float, int})
+_INFINITY = float("inf")

@@ -6,7 +6,7 @@ import torch
 
 from gradsmith.declare import custom_gradient
 from gradsmith.ops._checks import check_number, check_real
-from gradsmith.ops._pieces import in_pieces, pieces
+from gradsmith.ops._pieces import PIECE, in_pieces, pieces
 
 __all__ = ["split_and_scale"]
 
@@ -47,7 +47,23 @@ def split_and_scale(
     check_real("split_and_scale", "x", x)
     check_number("split_and_scale", "positive_scale", positive_scale)
     check_number("split_and_scale", "negative_scale", negative_scale)
-    return _part(x, positive_scale, 1), _part(x, negative_scale, -1)
+    # What belongs to the other part is at or below 0 after the multiplication; there threshold gives +0.0.
+    factors = abs(positive_scale), -abs(negative_scale)
+    if not in_pieces(x):
+        parts = [torch.threshold(x * factor, 0.0, 0.0) for factor in factors]
+    else:
+        parts = [torch.empty_like(x), torch.empty_like(x)]
+        for x_piece, *part_pieces in pieces(x, *parts):
+            for piece, factor in zip(part_pieces, factors, strict=True):
+                torch.threshold_(torch.mul(x_piece, factor, out=piece), 0.0, 0.0)
+    return _signed(parts[0], positive_scale), _signed(parts[1], -negative_scale)
+
+
+def _signed(part: torch.Tensor, sign: float) -> torch.Tensor:
+    """The part itself, minus it, or +0.0, by the sign of the scale it was taken with."""
+    if sign == 0:
+        return torch.zeros_like(part)  # 0 * inf was nan
+    return part if sign > 0 else 0.0 - part
 
 
 @split_and_scale.backward
@@ -57,48 +73,36 @@ def _(
     positive_scale: float,
     negative_scale: float,
 ) -> torch.Tensor:
-    of_positive, of_negative = grads
+    # An output that was not used, or is always zero, contributes nothing.
+    of_positive = grads[0] if positive_scale != 0 else None
+    of_negative = grads[1] if negative_scale != 0 else None
     if of_positive is None:
-        return _where(x < 0, of_negative, negative_scale)
+        return torch.zeros_like(x) if of_negative is None else torch.where(x < 0, of_negative * negative_scale, 0.0)
     if of_negative is None:
-        return _where(x > 0, of_positive, positive_scale)
+        return torch.where(x > 0, of_positive * positive_scale, 0.0)
     if in_pieces(x, of_positive, of_negative):
-        return _combine_pieces(x, of_positive, of_negative, positive_scale, negative_scale)
-    return _where(x > 0, of_positive, positive_scale) + _where(x < 0, of_negative, negative_scale)
+        return _combined_in_pieces(x, of_positive, of_negative, positive_scale, negative_scale)
+    return torch.where(x > 0, of_positive * positive_scale, 0.0) + torch.where(x < 0, of_negative * negative_scale, 0.0)
 
 
-def _where(mask: torch.Tensor, grad: torch.Tensor | None, scale: float) -> torch.Tensor:
-    """`scale * grad` where the mask holds, else +0.0."""
-    assert grad is not None  # the engine runs no backward without a gradient
-    return torch.where(mask, grad * scale, 0.0)
-
-
-def _part(x: torch.Tensor, scale: float, sign: int) -> torch.Tensor:
-    """`scale * max(x, 0)` for sign 1, `scale * min(x, 0)` for sign -1, with +0.0 for every zero."""
-    if scale == 0:
-        return torch.zeros_like(x)  # 0 * inf would be nan
-    # What belongs to the other part is at or below 0 after the multiplication; there threshold gives +0.0.
-    factor = abs(scale) * sign
-    if in_pieces(x):
-        part = torch.empty_like(x)
-        for x_piece, piece in pieces(x, part):
-            torch.threshold_(torch.mul(x_piece, factor, out=piece), 0.0, 0.0)
-    else:
-        part = torch.threshold(x * factor, 0.0, 0.0)
-    return part if scale * sign > 0 else 0.0 - part
-
-
-def _combine_pieces(
-    x: torch.Tensor,
-    of_positive: torch.Tensor,
-    of_negative: torch.Tensor,
-    positive_scale: float,
-    negative_scale: float,
+def _combined_in_pieces(
+    x: torch.Tensor, of_positive: torch.Tensor, of_negative: torch.Tensor, positive_scale: float, negative_scale: float
 ) -> torch.Tensor:
-    """The sum of both `_where`, piece by piece: only the result is written to memory."""
+    """The same sum, piece by piece in two small buffers: only the result is written to memory."""
     combined = torch.empty_like(x)
-    for x_piece, positive, negative, piece in pieces(x, of_positive, of_negative, combined):
-        sign = torch.sign(x_piece)
-        torch.ops.aten.threshold_backward(positive * positive_scale, sign, 0, grad_input=piece)
-        piece.add_(torch.ops.aten.threshold_backward(negative * negative_scale, sign.neg_(), 0))
+    sign, negative = (x.new_empty(min(x.numel(), PIECE)) for _ in range(2))
+    for x_piece, positive_piece, negative_piece, piece in pieces(x, of_positive, of_negative, combined):
+        signs, negatives = sign[: len(piece)], negative[: len(piece)]
+        torch.sign(x_piece, out=signs)
+        _select(positive_piece, signs, piece).mul_(positive_scale)
+        if positive_scale <= 0:
+            piece.add_(0.0)  # -0.0 becomes +0.0
+        _select(negative_piece, signs.neg_(), negatives)
+        piece.add_(negatives, alpha=negative_scale)
     return combined
+
+
+def _select(grad: torch.Tensor, sign: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """`grad` where the sign is positive, else +0.0."""
+    selected: torch.Tensor = torch.ops.aten.threshold_backward(grad, sign, 0, grad_input=out)
+    return selected
