@@ -278,9 +278,7 @@ class TestComparison:
 
 
 class TestProcess:
-    @pytest.mark.parametrize(
-        "args", [["--help"], ["--version"], ["demo", "--help"], ["demo", "--input=x"], ["dmo"]]
-    )
+    @pytest.mark.parametrize("args", [["--help"], ["--version"], ["demo", "--help"], ["demo", "--input=x"], ["dmo"]])
     def test_answers_without_importing_torch(self, args: list[str]):
         code = (
             "import sys\n"

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from gradsmith.declare._private import (
-    forward_ad,
     functorch_is_active,
+    has_tangent,
+    recording,
     requires_grad_at_any_level,
+    unseen_by_modes,
     without_python_apply,
     wrapped_for_forward_mode,
 )
@@ -34,7 +37,9 @@ _RANDOM_CALL = re.compile(
 )
 
 # Calls that hand the numbers to something that is not PyTorch.
-OPAQUE_CALLS = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__", "__float__", "__int__", "__complex__"})
+OPAQUE_CALLS = frozenset(
+    ["numpy", "item", "tolist", "data_ptr", "__array__", "__dlpack__", "__float__", "__int__", "__complex__"]
+)
 
 
 def is_tracked(value: Any, *, surely: bool = False) -> bool:
@@ -47,71 +52,82 @@ def is_tracked(value: Any, *, surely: bool = False) -> bool:
         return False
     if functorch_is_active():
         return requires_grad_at_any_level(value) or (not surely and wrapped_for_forward_mode(value))
-    if value.requires_grad:
-        return True
-    if forward_ad._current_level < 0:
-        return False
-    with forward_ad._set_fwd_grad_enabled(True):  # the forward of an autograd.Function hides tangents
-        return forward_ad.unpack_dual(value).tangent is not None
+    return value.requires_grad or has_tangent(value)
 
 
 class EscapeWatch(TorchFunctionMode):
     """Follows tensors that lost the derivative of what they were computed from.
 
-    A tensor is *cut off* when tracked tensors went into a call and it came out untracked. That is harmless as long as
-    nothing that is recorded is computed from its numbers: comparing it is, multiplying with it is not. (Inside the
-    forward of an autograd.Function everything is cut off, but what it returns is tracked again.)
+    A tensor is *cut off* when tracked tensors went into a call and it came out untracked. That is harmless if all that
+    happens to it are calls without a derivative, such as a comparison. It is an escape if something that is recorded
+    is computed from it, if it is in the result, or if nothing is seen to happen to it: it may have gone anywhere.
+    (Inside the forward of an autograd.Function everything is cut off, but what that returns is tracked again.)
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.escaped: str | None = None  # the call through which a derivative was lost
         self.opaque = False  # whether numbers were handed to something that is not PyTorch
         self.random = False  # whether random numbers were drawn
-        self._cut_off: dict[int, tuple[Any, str]] = {}  # by id: the tensor, kept so that the id stays its own, and why
+        self._escaped: str | None = None  # the call through which a derivative was lost
+        self._cut_off: dict[int, _CutOff] = {}  # by id of the tensor
+
+    def escaped_into(self, results: Iterable[Any]) -> str | None:
+        """The call through which the results, or what they were computed from, lost a derivative."""
+        unseen = (c.why for c in self._cut_off.values() if not c.seen and not is_tracked(c.tensor, surely=True))
+        return self._escaped or self._why(results) or next(unseen, None)
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
+        name, given = _name(func), list(_flat([*args, *(kwargs or {}).values()]))
         # What is asked here goes to no other watch: with one in every nested call it would double at each level.
-        with torch._C.DisableTorchFunction():
-            if func is torch.autograd.grad and (kwargs or {}).get("create_graph"):
-                return result  # a derivative that is recorded itself
-            self._look(_name(func), list(_flat([*args, *(kwargs or {}).values()])), result)
+        with unseen_by_modes():
+            self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
+            why = self._why(given)
+        result = func(*args, **(kwargs or {}))
+        with unseen_by_modes():
+            recorded_itself = func is torch.autograd.grad and (kwargs or {}).get("create_graph")
+            if not recorded_itself and name not in _VALUE_FREE and not name.endswith("_like"):
+                self._look(name, given, why, result)
         return result
 
-    def _look(self, name: str, given: list[Any], result: Any) -> None:
-        self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
+    def _look(self, name: str, given: list[Any], why: str | None, result: Any) -> None:
+        """Draw conclusions from a call: what was given, why some of that was cut off already, what came out."""
+        for value in given:
+            if id(value) in self._cut_off:
+                self._cut_off[id(value)].seen = True
         if name in OPAQUE_CALLS:
             self.opaque = True
-            self.escaped = self.escaped or (name if _any_tracked(given) else self._why(given))
-        elif name not in _VALUE_FREE and not name.endswith("_like"):
-            outputs = [r for r in _flat([result]) if _differentiable(r)]
-            why = self._why(given)
-            if why is not None and outputs and _recording():
-                self.escaped = self.escaped or why
-            if not torch.is_grad_enabled() and _any_tracked([o for o in outputs if _among(o, given)], surely=True):
-                self.escaped = self.escaped or name  # written to in place, behind the back of its graph
-            detaching = name in _DETACHING or torch.is_inference_mode_enabled()
-            lost = _any_tracked(given, surely=not detaching)
-            for output in outputs:
-                if (lost or why is not None) and (detaching or not is_tracked(output, surely=True)):
-                    self._cut_off[id(output)] = (output, why or name)
+            self._escaped = self._escaped or (name if _any_tracked(given) else why)
+            return
+        outputs = [r for r in _flat(given[:1] if name in _WRITING else [result]) if _differentiable(r)]
+        if why is not None and outputs and recording():
+            self._escaped = self._escaped or why
+        if not torch.is_grad_enabled() and _any_tracked([o for o in outputs if _among(o, given)], surely=True):
+            self._escaped = self._escaped or name  # written to in place, behind the back of its graph
+        detaching = name in _DETACHING or torch.is_inference_mode_enabled()
+        lost = _any_tracked(given, surely=not detaching)
+        for output in outputs:
+            if (lost or why is not None) and (detaching or not is_tracked(output, surely=True)):
+                self._cut_off[id(output)] = _CutOff(output, why or name)
 
-    def _why(self, values: list[Any]) -> str | None:
+    def _why(self, values: Iterable[Any]) -> str | None:
         """Why one of the values is cut off, if one is."""
         for value in values:
             if id(value) in self._cut_off and not is_tracked(value, surely=True):
-                return self._cut_off[id(value)][1]
+                return self._cut_off[id(value)].why
         return None
 
-    def escaped_into(self, results: list[Any]) -> str | None:
-        """The call through which the results, or what they were computed from, lost a derivative."""
-        return self.escaped or self._why(results)
+
+@dataclass
+class _CutOff:
+    tensor: torch.Tensor  # kept, so that its id stays its own
+    why: str  # the call that cut it off
+    seen: bool = False  # in a call
 
 
 _DETACHING = frozenset(["detach", "detach_", "data", "new_tensor"])
+_WRITING = frozenset(["__setitem__", "__set__"])  # return nothing; what they change comes first
 
 # Calls whose result does not depend on the numbers they are given, or (the last two) is the same tensor once more.
 _VALUE_FREE = frozenset(["new_empty", "new_zeros", "new_ones", "new_full", "_unpack_dual", "_make_dual"])
@@ -130,10 +146,6 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
             yield from _flat(value)
         else:
             yield value
-
-
-def _recording() -> bool:
-    return torch.is_grad_enabled() or (forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled())
 
 
 def _any_tracked(values: list[Any], *, surely: bool = False) -> bool:

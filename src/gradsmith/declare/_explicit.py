@@ -16,7 +16,13 @@ from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._linear import scales_with_gradient
 from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._match import Target, match, target_of
-from gradsmith.declare._private import any_autocast_enabled, forward_ad, is_legacy_batched, transforms_active, vjp
+from gradsmith.declare._private import (
+    any_autocast_enabled,
+    forward_mode_active,
+    is_legacy_batched,
+    transforms_active,
+    vjp,
+)
 from gradsmith.declare._tree import LEAF, Structure, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 
@@ -64,7 +70,8 @@ class Explicit:
         if self.asked is not None:
             raise DeclarationError(f"{self.forward.name} already has a backward; a function has one gradient")
         self.asked = Asked(self.forward, backward)
-        self.compute = self.forward.__call__  # type: ignore[method-assign, assignment]  # from now on, without the check below
+        # From now on, without the check that `compute` makes.
+        self.compute = self.forward.__call__  # type: ignore[method-assign, assignment]
 
     def compute(self, call: Call, inputs: Tensors) -> tuple[torch.Tensor, ...]:
         if self.asked is None:
@@ -118,7 +125,7 @@ class Explicit:
     def _watched(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         """The declared backward. If it may be differentiated and leaves autograd on the way, it refuses that."""
         causes = [*grads, *restored]
-        recording = torch.is_grad_enabled() or forward_ad._current_level >= 0
+        recording = torch.is_grad_enabled() or forward_mode_active()
         if not (recording and any(is_tracked(c) for c in causes)):
             return self._declared(saved, restored, grads, needs)
         with EscapeWatch() as watch:

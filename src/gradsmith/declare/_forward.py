@@ -11,7 +11,7 @@ import torch
 from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
 from gradsmith.declare._lowered import lowered, worth_lowering
-from gradsmith.declare._private import being_traced
+from gradsmith.declare._private import being_traced, is_view, unseen_by_modes
 from gradsmith.declare._signature import Signature, listed
 from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
@@ -114,7 +114,7 @@ class Forward:
             if call.arguments is None and self._trusted:  # the commonest case, without the general machinery
                 result = self.function(*leaves) if self._only_positional else self._invoke(leaves)
                 if isinstance(result, torch.Tensor) and not self.keep:
-                    return (result.detach() if result._is_view() or _among(result, leaves) else result,)
+                    return (result.detach() if is_view(result) or _among(result, leaves) else result,)
                 return self._own(self._flat(call, result), leaves)
             return self._general(call, leaves)
         except Exception as error:  # the author's forward may raise anything
@@ -154,7 +154,7 @@ class Forward:
         """
         seen = {id(leaf) for leaf in leaves}
         for i, output in enumerate(outputs):
-            if id(output) in seen or output._is_view():
+            if id(output) in seen or is_view(output):
                 outputs[i] = output.detach()
             seen.add(id(output))
         return tuple(outputs)
@@ -196,7 +196,7 @@ def _cut_off(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor without its graph. An outer watch need not know of it (nor a subclass lose itself)."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return tensor.detach()
-    with torch._C.DisableTorchFunction():
+    with unseen_by_modes():
         return tensor.detach()
 
 

@@ -14,7 +14,13 @@ import torch
 from torch.autograd import Function
 
 from gradsmith.declare._forward import Call
-from gradsmith.declare._private import direct_apply, forward_ad, real_constants_allowed, without_python_apply
+from gradsmith.declare._private import (
+    direct_apply,
+    primal,
+    real_constants_allowed,
+    tangents_recorded,
+    without_python_apply,
+)
 
 __all__ = ["Differentiable", "Tensors", "eager_form", "full_form"]
 
@@ -95,8 +101,8 @@ class Full(Function):
     @staticmethod
     def jvp(ctx: Any, _rule: None, _call: None, *tangents: Any) -> Any:
         # While it runs a jvp, PyTorch records no tangents; those of an outer level would silently be lost.
-        with real_constants_allowed(), forward_ad._set_fwd_grad_enabled(True):
-            tensors = iter([forward_ad.unpack_dual(t, level=0).primal for t in ctx.saved_tensors])
+        with real_constants_allowed(), tangents_recorded(True):
+            tensors = iter([primal(t) for t in ctx.saved_tensors])
             inputs = [next(tensors) if v is _TENSOR else v for v in ctx.others]
             return tuple(ctx.rule.push(ctx.saved, inputs, list(tensors), tangents))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -19,14 +19,21 @@ __all__ = [
     "constant_while_tracing",
     "direct_apply",
     "forward_ad",
+    "forward_mode_active",
     "functorch_is_active",
+    "has_tangent",
     "is_compiling",
     "is_legacy_batched",
     "is_transformed",
+    "is_view",
     "one_node_while_tracing",
+    "primal",
     "real_constants_allowed",
+    "recording",
     "requires_grad_at_any_level",
+    "tangents_recorded",
     "transforms_active",
+    "unseen_by_modes",
     "vjp",
     "without_python_apply",
     "wrapped_for_forward_mode",
@@ -40,11 +47,38 @@ Function_ = TypeVar("Function_", bound=Callable[..., Any])
 constant_while_tracing: Callable[[Function_], Function_] = torch._dynamo.assume_constant_result
 one_node_while_tracing: Callable[[Function_], Function_] = torch.compiler.allow_in_graph
 is_compiling = torch.compiler.is_dynamo_compiling
+is_view: Callable[[torch.Tensor], bool] = torch.Tensor._is_view
+unseen_by_modes: Callable[[], AbstractContextManager[Any]] = torch._C.DisableTorchFunction
+tangents_recorded: Callable[[bool], AbstractContextManager[Any]] = forward_ad._set_fwd_grad_enabled
 
 
 def transforms_active() -> bool:
     """Whether a torch.func transform or a forward-mode level is running (in eager mode)."""
-    return functorch_is_active() or forward_ad._current_level >= 0
+    return functorch_is_active() or forward_mode_active()
+
+
+def forward_mode_active() -> bool:
+    """Whether a forward-mode level is entered."""
+    return forward_ad._current_level >= 0
+
+
+def recording() -> bool:
+    """Whether what runs now is recorded for a derivative, backward or forward."""
+    return torch.is_grad_enabled() or (forward_mode_active() and torch._C._is_fwd_grad_enabled())
+
+
+def primal(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without its tangent of the running level."""
+    unpacked: torch.Tensor = forward_ad.unpack_dual(tensor, level=0).primal
+    return unpacked
+
+
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has a tangent, outside torch.func."""
+    if not forward_mode_active():
+        return False
+    with tangents_recorded(True):  # the forward of an autograd.Function hides them
+        return forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def being_traced() -> bool:
@@ -99,7 +133,7 @@ def requires_grad_at_any_level(tensor: torch.Tensor) -> bool:
 
 def wrapped_for_forward_mode(tensor: torch.Tensor) -> bool:
     """Whether a forward mode is running under torch.func that may differentiate with respect to this tensor."""
-    return forward_ad._current_level >= 0 and any(_functorch.is_gradtrackingtensor(t) for t in _layers(tensor))
+    return forward_mode_active() and any(_functorch.is_gradtrackingtensor(t) for t in _layers(tensor))
 
 
 def _layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
