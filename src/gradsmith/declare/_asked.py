@@ -28,6 +28,8 @@ class Asked:
             raise DeclarationError(
                 f"the backward of {forward.name} takes nothing; its first parameter is the incoming gradient"
             )
+        if signature.unknown:  # a builtin such as torch.neg: it is given the incoming gradient alone
+            signature.names, signature.parameters = signature.names[:1], signature.parameters[:1]
         for parameter in signature.parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise DeclarationError(
@@ -45,7 +47,7 @@ class Asked:
         self._places = [known[name] for name in signature.names[1:]]
         self._parameters = [i for kind, i in self._places if kind == _PARAMETER]
         self._only_parameters = len(self._parameters) == len(self._places)
-        self._call = signature.caller(backward)
+        self._call = (lambda values: backward(*values)) if signature.unknown else signature.caller(backward)
 
     def numbers(self, call: Call, leaf_count: int) -> list[int]:
         """The flat numbers of everything asked for, in the order of asking."""

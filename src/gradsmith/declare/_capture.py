@@ -41,8 +41,8 @@ def refuse_reached(outputs: list[torch.Tensor], name: str) -> None:
 def _message(name: str, where: str, tensor: torch.Tensor | None) -> str:
     shape = "" if tensor is None else f" (shape {list(tensor.shape)})"
     return (
-        f"{name} uses {where}{shape}, which takes part in a derivative but is no argument: its part would be 0. "
-        f"Pass it as an argument of {name} and return its gradient, or use its .detach()"
+        f"{name} uses {where}{shape}, which is differentiated or vmapped outside but is no argument, so that it would "
+        f"be missed. Pass it as an argument of {name} and return its gradient, or use its .detach()"
     )
 
 
@@ -51,8 +51,6 @@ def _captured(function: Callable[..., Any], depth: int = 0) -> Iterator[tuple[st
     if isinstance(function, functools.partial):
         for i, value in enumerate(function.args):
             yield from _inside(f"its partial argument {i}", value)
-        for key, value in function.keywords.items():
-            yield from _inside(f"its partial argument {key!r}", value)
         function = function.func
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)

@@ -25,8 +25,6 @@ _ANY_CALL = inspect.Signature(
     ]
 )
 
-_ANY_NAMES = list(_ANY_CALL.parameters)
-
 
 class Signature:
     """The parameters of a callable, as names and as compiled binders."""
@@ -36,6 +34,7 @@ class Signature:
             signature = inspect.signature(function)
         except (ValueError, TypeError):  # builtins such as torch.round do not tell
             signature = _ANY_CALL
+        self.unknown = signature is _ANY_CALL
         self.parameters = list(signature.parameters.values())
         self.names = [p.name for p in self.parameters]
         self.return_annotation = signature.return_annotation
@@ -110,7 +109,7 @@ class Signature:
         """
         other = Signature(function)
         takes_all = any(p.kind is _KIND.VAR_POSITIONAL for p in other.parameters)
-        if takes_all or self.names == _ANY_NAMES:
+        if takes_all or self.unknown:
             return self.caller(function)
         required = [p for p in other.parameters if p.default is _EMPTY]
         if {p.name for p in required} <= set(self.names):
