@@ -98,7 +98,7 @@ def checked_callable(function: Any, where: str) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         kind = type(function).__name__
         raise DeclarationError(
-            f"{where} was given a {kind}; declare the function outside the class, and inside write name = {kind}(function)"
+            f"{where} was given a {kind}; declare it outside the class, and inside write name = {kind}(function)"
         )
     if not callable(function):
         raise DeclarationError(f"{where} expects a function, not {function!r}")
