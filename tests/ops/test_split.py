@@ -128,6 +128,16 @@ def test_large_tensors_of_every_layout(layout: str) -> None:
     assert_same(got, torch.where(x > 0, 2 * of_positive, torch.where(x < 0, -of_negative, 0.0)))
 
 
+@pytest.mark.parametrize("count", [3, _pieces.PIECE + 3])
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1)], ids=str)
+def test_a_zero_gradient_stays_a_positive_zero(used: tuple[int, ...], count: int) -> None:
+    for zero in (0.0, -0.0):
+        x = torch.linspace(-1, 1, count, requires_grad=True)
+        outputs = [gs.split_and_scale(x, 2.0, -1.0)[i] for i in used]
+        grad = torch.autograd.grad(outputs, x, [torch.full((count,), zero)] * len(used))[0]
+        assert_same(grad, torch.zeros(count))
+
+
 def test_agrees_with_the_exercise() -> None:
     x = torch.randn(7, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()

@@ -23,6 +23,7 @@ from gradsmith.declare._private import (
     recording,
     requires_grad_at_any_level,
     unseen_by_modes,
+    version_of,
     without_python_apply,
     wrapped_for_forward_mode,
 )
@@ -35,6 +36,9 @@ _RANDOM_CALL = re.compile(
     "(rand(n|int|perm|om)?|bernoulli|multinomial|normal|poisson|uniform|exponential|geometric|cauchy|log_normal"
     "|rrelu|gumbel_softmax|(alpha_|feature_|feature_alpha_|native_)?dropout)(_like)?_?"
 )
+
+# Calls that write to their first argument: add_, __iadd__, __setitem__.
+_IN_PLACE = re.compile("[a-z]\\w*_|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__")
 
 # Calls that hand the numbers to something that is not PyTorch.
 OPAQUE_CALLS = frozenset(
@@ -84,15 +88,22 @@ class EscapeWatch(TorchFunctionMode):
         with unseen_by_modes():
             self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
             why = self._why(given)
+            before = [version_of(value) for value in given]
         result = func(*args, **(kwargs or {}))
         with unseen_by_modes():
             recorded_itself = func is torch.autograd.grad and (kwargs or {}).get("create_graph")
             if not recorded_itself and name not in _VALUE_FREE and not name.endswith("_like"):
-                self._look(name, given, why, result)
+                in_place = _IN_PLACE.fullmatch(name) is not None
+                written = [
+                    value
+                    for value, version in zip(given, before, strict=True)
+                    if version_of(value) != version or (in_place and value is result)  # batches do not count writes
+                ]
+                self._look(name, given, written, why, result)
         return result
 
-    def _look(self, name: str, given: list[Any], why: str | None, result: Any) -> None:
-        """Draw conclusions from a call: what was given, why some of that was cut off already, what came out."""
+    def _look(self, name: str, given: list[Any], written: list[Any], why: str | None, result: Any) -> None:
+        """Draw conclusions from a call: what was given and written to, why some was cut off before, what came out."""
         for value in given:
             if id(value) in self._cut_off:
                 self._cut_off[id(value)].seen = True
@@ -100,11 +111,13 @@ class EscapeWatch(TorchFunctionMode):
             self.opaque = True
             self._escaped = self._escaped or (name if _any_tracked(given) else why)
             return
-        outputs = [r for r in _flat(given[:1] if name in _WRITING else [result]) if _differentiable(r)]
+        outputs = [
+            r for r in _flat([result, *written, *(given[:1] if name == "__set__" else [])]) if _differentiable(r)
+        ]
         if why is not None and outputs and recording():
             self._escaped = self._escaped or why
-        if not torch.is_grad_enabled() and _any_tracked([o for o in outputs if _among(o, given)], surely=True):
-            self._escaped = self._escaped or name  # written to in place, behind the back of its graph
+        if not torch.is_grad_enabled() and _any_tracked(written, surely=True):
+            self._escaped = self._escaped or name  # written to behind the back of its graph
         detaching = name in _DETACHING or torch.is_inference_mode_enabled()
         lost = _any_tracked(given, surely=not detaching)
         for output in outputs:
@@ -127,7 +140,6 @@ class _CutOff:
 
 
 _DETACHING = frozenset(["detach", "detach_", "data", "new_tensor"])
-_WRITING = frozenset(["__setitem__", "__set__"])  # return nothing; what they change comes first
 
 # Calls whose result does not depend on the numbers they are given, or (the last two) is the same tensor once more.
 _VALUE_FREE = frozenset(["new_empty", "new_zeros", "new_ones", "new_full", "_unpack_dual", "_make_dual"])
@@ -150,10 +162,6 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
 
 def _any_tracked(values: list[Any], *, surely: bool = False) -> bool:
     return any(is_tracked(value, surely=surely) for value in values)
-
-
-def _among(value: Any, values: list[Any]) -> bool:
-    return any(value is other for other in values)
 
 
 def _differentiable(value: Any) -> bool:

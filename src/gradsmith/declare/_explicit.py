@@ -10,7 +10,7 @@ import torch
 from gradsmith.declare._asked import Asked
 from gradsmith.declare._autocast import Autocast, autocast_of, under
 from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
-from gradsmith.declare._forward import Call, Forward, version_of
+from gradsmith.declare._forward import Call, Forward
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
 from gradsmith.declare._linear import scales_with_gradient
@@ -21,6 +21,7 @@ from gradsmith.declare._private import (
     forward_mode_active,
     is_legacy_batched,
     transforms_active,
+    version_of,
     vjp,
 )
 from gradsmith.declare._tree import LEAF, Structure, unflatten

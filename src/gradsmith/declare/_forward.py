@@ -11,12 +11,12 @@ import torch
 from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
 from gradsmith.declare._lowered import lowered, worth_lowering
-from gradsmith.declare._private import being_traced, is_view, unseen_by_modes
+from gradsmith.declare._private import being_traced, is_view, unseen_by_modes, version_of
 from gradsmith.declare._signature import Signature, listed
 from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
 
-__all__ = ["Call", "Forward", "Kept", "keep", "version_of"]
+__all__ = ["Call", "Forward", "Kept", "keep"]
 
 _NO_DERIVATIVE = "the forward of a declared function was differentiated; only its declared gradient may be"
 
@@ -205,11 +205,6 @@ def _among(tensor: torch.Tensor, values: Sequence[Any]) -> bool:
         if value is tensor:
             return True
     return False
-
-
-def version_of(value: Any) -> int | None:
-    """How often a tensor was written to; None where nobody counts."""
-    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
 
 
 def _names_opaque_calls(function: Callable[..., Any]) -> bool:

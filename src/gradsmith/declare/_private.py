@@ -34,6 +34,7 @@ __all__ = [
     "tangents_recorded",
     "transforms_active",
     "unseen_by_modes",
+    "version_of",
     "vjp",
     "without_python_apply",
     "wrapped_for_forward_mode",
@@ -79,6 +80,11 @@ def has_tangent(tensor: torch.Tensor) -> bool:
         return False
     with tangents_recorded(True):  # the forward of an autograd.Function hides them
         return forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def version_of(value: Any) -> int | None:
+    """How often a tensor was written to; None where nobody counts."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
 
 
 def being_traced() -> bool:

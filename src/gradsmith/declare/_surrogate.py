@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from gradsmith.declare._forward import Call, Forward, version_of
+from gradsmith.declare._forward import Call, Forward
 from gradsmith.declare._functions import Tensors, eager_form, full_form
-from gradsmith.declare._private import any_autocast_enabled
+from gradsmith.declare._private import any_autocast_enabled, version_of
 from gradsmith.declare._tree import LEAF, Structure, described, flatten, skeleton
 from gradsmith.errors import DeclarationError, GradientError
 

@@ -76,10 +76,13 @@ def _(
     # An output that was not used, or is always zero, contributes nothing.
     of_positive = grads[0] if positive_scale != 0 else None
     of_negative = grads[1] if negative_scale != 0 else None
+    # (0.0 + -0.0 is 0.0)
     if of_positive is None:
-        return torch.zeros_like(x) if of_negative is None else torch.where(x < 0, of_negative * negative_scale, 0.0)
+        return (
+            torch.zeros_like(x) if of_negative is None else torch.where(x < 0, of_negative * negative_scale, 0.0) + 0.0
+        )
     if of_negative is None:
-        return torch.where(x > 0, of_positive * positive_scale, 0.0)
+        return torch.where(x > 0, of_positive * positive_scale, 0.0) + 0.0
     if in_pieces(x, of_positive, of_negative):
         return _combined_in_pieces(x, of_positive, of_negative, positive_scale, negative_scale)
     return torch.where(x > 0, of_positive * positive_scale, 0.0) + torch.where(x < 0, of_negative * negative_scale, 0.0)
