@@ -7,9 +7,7 @@ from gradsmith.declare._declared import CustomGradient, DeclaredFunction, Surrog
 from gradsmith.declare._forward import keep
 from gradsmith.declare._private import being_traced as being_traced
 from gradsmith.declare._private import direct_apply as direct_apply
-from gradsmith.declare._private import forward_ad as forward_ad
 from gradsmith.declare._private import functorch_is_active as functorch_is_active
-from gradsmith.declare._private import is_compiling as is_compiling
 from gradsmith.declare._private import transforms_active as transforms_active
 from gradsmith.declare._public import custom_gradient, gradient_of, straight_through
 
