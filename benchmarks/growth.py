@@ -11,6 +11,7 @@ from timing import Comparison, Effort, take_turns
 
 import gradsmith as gs
 from gradsmith.learn.seeds import SplitAndScale
+from gradsmith.ops._pieces import PIECE
 
 __all__ = ["growth"]
 
@@ -33,7 +34,7 @@ def growth(effort: Effort) -> Figures:
 
 NOTES = [
     "Floor: up to some 10k elements it is the call, beyond that memory. scale_gradient then costs what its one "
-    "multiplication costs; split_and_scale works in pieces that stay in the cache from 262,144 elements on."
+    f"multiplication costs; split_and_scale works in pieces that stay in the cache from {PIECE:,} elements on."
 ]
 
 

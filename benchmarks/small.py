@@ -83,7 +83,7 @@ PAIRS: list[tuple[str, Callable[[Tensor], object], str, Callable[[Tensor], objec
         declared_round,
         "a ctx-style Function that rounds",
         CtxRound.apply,
-        1.5,
+        None,
     ),
     ("gs.split_and_scale", gs.split_and_scale, "the exercise's plain class", SplitAndScale.apply, None),
 ]
