@@ -116,3 +116,32 @@ def test_another_process():
 def value_and_gradient(function, values):
     x = vector(*values)
     return function(x).tolist(), gradient(function, x).tolist()
+
+
+def test_a_module_with_state_is_copied_with_its_copy():
+    class Halves(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("step", torch.tensor(0.5))
+
+        def forward(self, x):
+            return torch.round(x / self.step) * self.step
+
+    quantise = gs.straight_through(Halves())
+    other = copy.deepcopy(quantise)
+    quantise.__wrapped__.step.fill_(1.0)
+    x = torch.tensor([0.6, 1.4], requires_grad=True)
+    assert quantise(x).tolist() == [1.0, 1.0]
+    assert other(x).tolist() == [0.5, 1.5]
+    other(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_module_whose_weights_come_to_require_grad_is_refused():
+    layer = torch.nn.Linear(2, 2).requires_grad_(False)
+    through = gs.straight_through(layer)
+    x = torch.ones(1, 2, requires_grad=True)
+    through(x)
+    layer.requires_grad_(True)
+    with pytest.raises(gs.DeclarationError, match="weight"):
+        through(x)

@@ -52,6 +52,8 @@ def _captured(function: Callable[..., Any], depth: int = 0) -> Iterator[tuple[st
         for i, value in enumerate(function.args):
             yield from _inside(f"its partial argument {i}", value)
         function = function.func
+    if isinstance(function, torch.nn.Module):
+        yield from _inside("itself", function)
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
     if code is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from gradsmith.declare._explicit import Explicit
+from gradsmith.declare._forward import Forward
 from gradsmith.declare._route import Rule, make_run
 from gradsmith.declare._surrogate import Surrogate
 from gradsmith.errors import DeclarationError
@@ -84,14 +86,18 @@ class SurrogateGradient(DeclaredFunction[P, R]):
         super().__init__(function, rule)
         self.surrogate = rule.surrogate
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        function, surrogate = copy.deepcopy((self._function, self.surrogate), memo)
+        if function is self._function and surrogate is self.surrogate:
+            return self
+        return _surrogate_gradient(function, surrogate)  # of a module, with the module's state copied too
+
     def _rebuild(self) -> Any:
-        return SurrogateGradient._restore, (self._function, self.surrogate)
+        return _surrogate_gradient, (self._function, self.surrogate)
 
-    @staticmethod
-    def _restore(function: Callable[..., Any], surrogate: Callable[..., Any]) -> Any:
-        from gradsmith.declare._public import gradient_of
 
-        return gradient_of(surrogate)(function)
+def _surrogate_gradient(function: Callable[..., Any], surrogate: Callable[..., Any]) -> Any:
+    return SurrogateGradient(function, Surrogate(Forward(function), surrogate))
 
 
 def checked_callable(function: Any, where: str) -> Any:

@@ -3,14 +3,13 @@
 `x.detach()`, `x.numpy()`, `x.item()`, a block under `no_grad` or a kernel without a derivative all give the right
 value and drop the derivative. In a backward that is fine, until somebody differentiates the gradient: the second
 derivative would silently miss a term. So a backward that may be differentiated runs under an `EscapeWatch`; where
-a number that lost its derivative flows into the result, that goes through `refuse`, which raises when, and only when,
-it is differentiated.
+a number that lost its derivative flows into the result, that goes through `refuse`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +23,10 @@ from gradsmith.declare._private import (
     requires_grad_at_any_level,
     unseen_by_modes,
     version_of,
-    without_python_apply,
     wrapped_for_forward_mode,
 )
-from gradsmith.errors import GradientError
 
-__all__ = ["OPAQUE_CALLS", "EscapeWatch", "is_tracked", "refuse"]
+__all__ = ["OPAQUE_CALLS", "EscapeWatch", "is_tracked"]
 
 # Calls that draw random numbers.
 _RANDOM_CALL = re.compile(
@@ -166,41 +163,3 @@ def _any_tracked(values: list[Any], *, surely: bool = False) -> bool:
 
 def _differentiable(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-
-
-class _Refuse(torch.autograd.Function):
-    """The identity on its first tensors; raises as soon as anything asks for their derivative."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(message: str, count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple([t.detach() for t in tensors[:count]])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.message = inputs[0]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise GradientError(ctx.message)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise GradientError(ctx.message)
-
-
-_apply_refuse = without_python_apply(_Refuse)
-
-
-def refuse(message: str, results: Sequence[Any], causes: Sequence[Any]) -> list[Any]:
-    """The same results, tied to every tensor in `causes`, so that differentiating them raises `message`.
-
-    Without that tie a result that lost its graph would count as a constant, and its derivative as zero.
-    """
-    tensors = [r for r in results if isinstance(r, torch.Tensor)]
-    if not tensors:
-        return list(results)
-    causes = [c for c in causes if isinstance(c, torch.Tensor)]
-    refused = iter(_apply_refuse(message, len(tensors), *tensors, *causes))
-    return [next(refused) if isinstance(r, torch.Tensor) else r for r in results]

@@ -9,7 +9,7 @@ import torch
 
 from gradsmith.declare._asked import Asked
 from gradsmith.declare._autocast import Autocast, autocast_of, under
-from gradsmith.declare._escape import EscapeWatch, is_tracked, refuse
+from gradsmith.declare._escape import EscapeWatch, is_tracked
 from gradsmith.declare._forward import Call, Forward
 from gradsmith.declare._functions import Tensors, eager_form, full_form
 from gradsmith.declare._intermediates import intermediates_of, push_forward
@@ -24,6 +24,7 @@ from gradsmith.declare._private import (
     version_of,
     vjp,
 )
+from gradsmith.declare._refuse import refuse
 from gradsmith.declare._tree import LEAF, Structure, unflatten
 from gradsmith.errors import DeclarationError, GradientError
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from gradsmith.declare._private import functorch_is_active
-from gradsmith.errors import GradientError, GradsmithError
+from gradsmith.declare._refuse import Refusing
+from gradsmith.errors import GradsmithError
 
 __all__ = ["lowered", "on_plain_tensors", "worth_lowering"]
 
@@ -52,22 +53,10 @@ def on_plain_tensors(
     return results
 
 
-class _Lowered(torch.autograd.Function):
+class _Lowered(Refusing):
     @staticmethod
     def forward(function: Callable[..., Any], refusal: str, *values: Any) -> Any:
         return function(*values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.refusal = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise GradientError(ctx.refusal)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise GradientError(ctx.refusal)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], function: Callable[..., Any], refusal: str, *values: Any) -> Any:

@@ -10,6 +10,8 @@ import keyword
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import torch
+
 from gradsmith.errors import DeclarationError
 
 __all__ = ["Signature", "listed"]
@@ -31,7 +33,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
-            signature = inspect.signature(function)
+            signature = inspect.signature(function.forward if isinstance(function, torch.nn.Module) else function)
         except (ValueError, TypeError):  # builtins such as torch.round do not tell
             signature = _ANY_CALL
         self.unknown = signature is _ANY_CALL

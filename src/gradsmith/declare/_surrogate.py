@@ -41,7 +41,7 @@ class Surrogate:
     def carriers(self, values: Sequence[Any]) -> tuple[list[torch.Tensor], Structure]:
         """The tensors of the surrogate's output, and how it is built from them."""
         if self.surrogate is first_argument or torch.compiler.is_dynamo_compiling():
-            result = values[0] if self.surrogate is first_argument else self._call_surrogate(values)
+            result = self._call_surrogate(values)  # (while torch.compile traces, versions cannot be read)
         else:
             result = self._unwritten(values)
         if isinstance(result, torch.Tensor):
