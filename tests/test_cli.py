@@ -323,3 +323,14 @@ class TestProcess:
         assert result.stdout == ""
         assert result.stderr.startswith("Error: this command needs PyTorch 2.13 or newer, which cannot")
         assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_output_that_cannot_be_written_is_said_so(options: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gradsmith", "demo", *options], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert "Error: the output cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

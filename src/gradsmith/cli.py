@@ -104,10 +104,18 @@ def demo(values: list[float] | None, scale: float, as_json: bool) -> None:
         split, scaled = room.run(values, scale)
     except room.DisagreementError as error:
         raise click.ClickException(str(error)) from None
-    if as_json:
-        click.echo(json.dumps(room.summary(split, scaled)))
-    else:
-        room.draw(split, scaled, sys.stdout)
+    if sys.stdout is None:
+        raise click.ClickException("there is no standard output to write to")
+    try:
+        if as_json:
+            click.echo(json.dumps(room.summary(split, scaled)))
+        else:
+            room.draw(split, scaled, sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # click ends quietly
+    except OSError as error:
+        raise click.ClickException(f"the output cannot be written: {error.strerror}") from None
 
 
 def _require_torch() -> None:

@@ -154,3 +154,9 @@ def test_a_surrogate_built_otherwise_is_refused(surrogate, message):
 def test_a_surrogate_that_asks_for_what_is_not_there():
     with pytest.raises(gs.DeclarationError, match=r"'y', 'z'.*'x'"):
         gs.gradient_of(lambda x, y, z: x)(lambda x: x)
+
+
+def test_a_result_that_can_have_no_gradient_is_refused():
+    rounded = gs.straight_through(lambda x: x.round().int())
+    with pytest.raises(gs.GradientError, match=r"dtype torch.float64 where .* has dtype torch.int32"):
+        rounded(vector())

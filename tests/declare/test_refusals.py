@@ -233,6 +233,9 @@ NONLINEAR = {
     "normalise": lambda grad: grad / grad.norm(),
     "sign": lambda grad: grad.sign(),
     "square": lambda grad: grad**2,
+    "guided backpropagation": lambda grad: grad.clamp(min=0),
+    "leaky": lambda grad: torch.maximum(grad, 0.2 * grad),
+    "abs": lambda grad: grad.abs(),
     "shift": lambda grad: grad + 1,
 }
 

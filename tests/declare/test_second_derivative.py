@@ -190,6 +190,12 @@ def from_floats(x):
 
 
 # The same gradient by a path that autograd cannot follow.
+def written_through_data(x):
+    made = torch.empty_like(x)
+    made.data.copy_(x)
+    return made
+
+
 ESCAPES = {
     "numpy": lambda grad, x: torch.as_tensor(5 * x.detach().numpy() ** 4 * grad.detach().numpy()),
     "numpy for a factor": lambda grad, x: torch.as_tensor(5 * np.power(x.detach().numpy(), 4)) * grad,
@@ -197,6 +203,9 @@ ESCAPES = {
     "detach for a factor": lambda grad, x: 5 * x.detach() ** 3 * x * grad,
     "detach the incoming": lambda grad, x: 5 * x**4 * grad.detach(),
     "data": lambda grad, x: 5 * x.data**4 * grad,
+    "data written": lambda grad, x: 5 * written_through_data(x) ** 4 * grad,
+    "detach_": lambda grad, x: 5 * x.clone().detach_() ** 4 * grad,
+    "detach_ for a factor": lambda grad, x: 5 * x**3 * x.clone().detach_() * grad,
     "item": lambda grad, x: 5 * from_items(x) ** 4 * grad,
     "float": lambda grad, x: 5 * from_floats(x) ** 4 * grad,
     "tolist": lambda grad, x: 5 * torch.tensor(x.tolist(), dtype=x.dtype) ** 4 * grad,

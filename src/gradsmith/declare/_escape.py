@@ -85,6 +85,8 @@ class EscapeWatch(TorchFunctionMode):
         with unseen_by_modes():
             self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
             why = self._why(given)
+            detaching = name in _DETACHING or torch.is_inference_mode_enabled()
+            lost = (_any_tracked(given, surely=not detaching), detaching)
             before = [version_of(value) for value in given]
         result = func(*args, **(kwargs or {}))
         with unseen_by_modes():
@@ -96,10 +98,12 @@ class EscapeWatch(TorchFunctionMode):
                     for value, version in zip(given, before, strict=True)
                     if version_of(value) != version or (in_place and value is result)  # batches do not count writes
                 ]
-                self._look(name, given, written, why, result)
+                self._look(name, given, written, why, lost, result)
         return result
 
-    def _look(self, name: str, given: list[Any], written: list[Any], why: str | None, result: Any) -> None:
+    def _look(
+        self, name: str, given: list[Any], written: list[Any], why: str | None, lost: tuple[bool, bool], result: Any
+    ) -> None:
         """Draw conclusions from a call: what was given and written to, why some was cut off before, what came out."""
         for value in given:
             if id(value) in self._cut_off:
@@ -115,10 +119,11 @@ class EscapeWatch(TorchFunctionMode):
             self._escaped = self._escaped or why
         if not torch.is_grad_enabled() and _any_tracked(written, surely=True):
             self._escaped = self._escaped or name  # written to behind the back of its graph
-        detaching = name in _DETACHING or torch.is_inference_mode_enabled()
-        lost = _any_tracked(given, surely=not detaching)
+        given_tracked, detaching = lost
+        if name == "data":
+            self._escaped = self._escaped or name  # whatever is done to it is not seen where it came from
         for output in outputs:
-            if (lost or why is not None) and (detaching or not is_tracked(output, surely=True)):
+            if (given_tracked or why is not None) and (detaching or not is_tracked(output, surely=True)):
                 self._cut_off[id(output)] = _CutOff(output, why or name)
 
     def _why(self, values: Iterable[Any]) -> str | None:

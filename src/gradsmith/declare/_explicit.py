@@ -18,8 +18,10 @@ from gradsmith.declare._lowered import lowered, worth_lowering
 from gradsmith.declare._match import Target, match, target_of
 from gradsmith.declare._private import (
     any_autocast_enabled,
+    being_traced,
     forward_mode_active,
     is_legacy_batched,
+    not_compiled,
     transforms_active,
     version_of,
     vjp,
@@ -130,10 +132,16 @@ class Explicit:
         recording = torch.is_grad_enabled() or forward_mode_active()
         if not (recording and any(is_tracked(c) for c in causes)):
             return self._declared(saved, restored, grads, needs)
+        return self._refusing_escapes(saved, restored, grads, needs)
+
+    @not_compiled
+    def _refusing_escapes(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         with EscapeWatch() as watch:
             results = self._declared(saved, restored, grads, needs)
         escaped = watch.escaped_into(results)
-        return results if escaped is None else refuse(_refusal(self.forward.name, f"{escaped}()"), results, causes)
+        if escaped is None:
+            return results
+        return refuse(_refusal(self.forward.name, f"{escaped}()"), results, [*grads, *restored])
 
     def _declared(self, saved: _Saved, restored: list[Any], grads: Tensors, needs: Sequence[bool]) -> Gradients:
         """The declared backward; on plain tensors where it cannot take those of a transform."""
@@ -250,7 +258,7 @@ class Explicit:
 
     def _require_linear(self, saved: _Saved, restored: list[Any], grads: Tensors) -> None:
         linear = self.linear
-        if linear and not torch.compiler.is_compiling():
+        if linear and not (torch.compiler.is_compiling() or being_traced()):  # numbers are not known there
             needs = [True] * len(saved.targets)
             linear = scales_with_gradient(
                 lambda values, grads: self._run(saved, list(values), grads, needs), restored, grads

@@ -11,7 +11,7 @@ import torch
 from gradsmith.declare._capture import refuse_captured, refuse_reached
 from gradsmith.declare._escape import OPAQUE_CALLS, EscapeWatch
 from gradsmith.declare._lowered import lowered, worth_lowering
-from gradsmith.declare._private import being_traced, is_view, unseen_by_modes, version_of
+from gradsmith.declare._private import being_traced, is_view, not_compiled, unseen_by_modes, version_of
 from gradsmith.declare._signature import Signature, listed
 from gradsmith.declare._tree import LEAF, Structure, flatten, holds_objects, leaf_names, unflatten
 from gradsmith.errors import DeclarationError
@@ -135,9 +135,11 @@ class Forward:
         if isinstance(result, Kept):
             result, kept = result.output, result.intermediates
         if kept.keys() != set(self.keep):
+            cure = (
+                f"write @custom_gradient(keep={sorted(kept)})" if kept else "end with return keep(output, name=tensor)"
+            )
             raise DeclarationError(
-                f"{self.name} kept {listed(kept)}, but its declaration announces {listed(self.keep)}; "
-                f"write @custom_gradient(keep={sorted(kept)}) and end with `return keep(output, name=tensor, ...)`"
+                f"{self.name} kept {listed(kept)}, but its declaration announces {listed(self.keep)}; {cure}"
             )
         call.output = flatten(result, leaves)
         call.count = len(leaves)
@@ -163,6 +165,7 @@ class Forward:
         """The same tensors with the graph autograd records for them, nothing cut off."""
         return self._flat(call, self._invoke(call.values(leaves)))
 
+    @not_compiled
     def _checked(self, call: Call, leaves: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """Run with autograd on and inputs cut off, to see what the author may not have meant.
 

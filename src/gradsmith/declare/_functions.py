@@ -16,6 +16,7 @@ from torch.autograd import Function
 from gradsmith.declare._forward import Call
 from gradsmith.declare._private import (
     direct_apply,
+    not_compiled,
     primal,
     real_constants_allowed,
     tangents_recorded,
@@ -68,6 +69,7 @@ def eager_form(rule: Differentiable, name: str) -> Callable[..., tuple[torch.Ten
 def full_form(rule: Differentiable) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Apply a rule with everything torch.func and forward mode ask for: `(call, *inputs) -> outputs`."""
 
+    @not_compiled
     def apply(call: Call, *inputs: Any) -> tuple[torch.Tensor, ...]:
         outputs: tuple[torch.Tensor, ...] = _apply_full(rule, call, *inputs)
         return outputs
@@ -94,11 +96,13 @@ class Full(Function):
         ctx.save_for_forward(*[v for v in flat if isinstance(v, torch.Tensor)])
 
     @staticmethod
+    @not_compiled
     def backward(ctx: Any, *grads: Any) -> Any:
         with real_constants_allowed():
             return None, None, *ctx.rule.pull(ctx.saved, ctx.saved_tensors, grads, ctx.needs_input_grad[2:])
 
     @staticmethod
+    @not_compiled
     def jvp(ctx: Any, _rule: None, _call: None, *tangents: Any) -> Any:
         # While it runs a jvp, PyTorch records no tangents; those of an outer level would silently be lost.
         with real_constants_allowed(), tangents_recorded(True):

@@ -26,6 +26,7 @@ __all__ = [
     "is_legacy_batched",
     "is_transformed",
     "is_view",
+    "not_compiled",
     "one_node_while_tracing",
     "primal",
     "real_constants_allowed",
@@ -47,6 +48,8 @@ any_autocast_enabled: Callable[[], bool] = _is_any_autocast_enabled
 Function_ = TypeVar("Function_", bound=Callable[..., Any])
 constant_while_tracing: Callable[[Function_], Function_] = torch._dynamo.assume_constant_result
 one_node_while_tracing: Callable[[Function_], Function_] = torch.compiler.allow_in_graph
+# Dynamo tries its hand at every Python frame once a graph broke; it does not understand modes and transforms.
+not_compiled: Callable[[Function_], Function_] = torch.compiler.disable
 is_compiling = torch.compiler.is_dynamo_compiling
 is_view: Callable[[torch.Tensor], bool] = torch.Tensor._is_view
 unseen_by_modes: Callable[[], AbstractContextManager[Any]] = torch._C.DisableTorchFunction

@@ -78,7 +78,7 @@ class Surrogate:
         for i, (carrier, output) in enumerate(zip(carriers, outputs, strict=True)):
             if carrier.shape != output.shape:
                 wrong = f"shape {list(carrier.shape)} where {name} has shape {list(output.shape)}"
-            elif carrier.dtype != output.dtype and _differentiable(output) and not any_autocast_enabled():
+            elif carrier.dtype != output.dtype and _must_match(call, output):
                 wrong = f"dtype {carrier.dtype} where {name} has dtype {output.dtype}"
             else:
                 continue
@@ -95,6 +95,13 @@ class Surrogate:
 
     def push(self, saved: int, inputs: Tensors, outputs: Tensors, tangents: Tensors) -> list[Any]:
         return [t if _differentiable(o) else None for t, o in zip(tangents, outputs, strict=False)]
+
+
+def _must_match(call: Call, output: torch.Tensor) -> bool:
+    """Whether another dtype is wrong: not under autocast, and not for indices that come beside other outputs."""
+    if _differentiable(output):
+        return not any_autocast_enabled()
+    return call.output is LEAF
 
 
 def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from typing import Any
 
 import torch
@@ -34,8 +35,9 @@ def check_number(function: str, name: str, value: Any) -> None:
         return  # the symbol torch.compile keeps for a number that was checked
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{function}: {name} is a {type(value).__name__} ({value!r}); expected a number, such as 0.5")
-    if not -_INFINITY < value < _INFINITY:  # type: ignore[operator]  # math.isfinite does not take a number that torch.compile made symbolic
+    # (math.isfinite does not take a number that torch.compile made symbolic)
+    if not -_LARGEST <= value <= _LARGEST:  # type: ignore[operator]
         raise ValueError(f"{function}: {name} is {value}; expected a finite number")
 
 
-_INFINITY = float("inf")
+_LARGEST = sys.float_info.max

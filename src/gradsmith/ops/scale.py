@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
         and type(x) in _TENSORS
         and x.requires_grad
         and type(scale) in _NUMBERS
-        and -_INFINITY < scale < _INFINITY
+        and -_LARGEST <= scale <= _LARGEST
     ):
         return _apply(x, scale)  # type: ignore[no-any-return]
     return _declared(x, scale)
@@ -123,7 +124,7 @@ class _Node(torch.autograd.Function):
 _apply = direct_apply(type("scale_gradient", (_Node,), {}))
 _TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = frozenset({float, int})
-_INFINITY = float("inf")
+_LARGEST = sys.float_info.max
 
 
 @torch.compiler.substitute_in_graph(scale_gradient)
