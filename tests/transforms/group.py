@@ -83,6 +83,8 @@ def missing_compiler() -> str | None:
         return "inductor needs a C++ compiler (Debian: apt install g++)"
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         return "inductor needs Python's headers (Debian: apt install python3-dev)"
+    if any(" " in path for path in (torch.__file__, sysconfig.get_path("include"))):
+        return "inductor does not build where the path to PyTorch or Python has a space in it"
     return None
 
 
