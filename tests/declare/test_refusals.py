@@ -266,3 +266,10 @@ def test_a_linear_backward_is_taken_for_one(value, dtype):
     f = declared(lambda grad, x: grad * x.conj() / 7, lambda x: 1 * x)
     x = torch.full((3,), value).to(dtype)
     torch.func.jvp(f, (x,), (torch.ones_like(x),))
+
+
+def test_a_gradient_on_another_device():
+    """(`meta` is the other device that every machine has.)"""
+    f = declared(lambda grad: grad.to("meta"))
+    with pytest.raises(gs.GradientError, match=r"for 'x' is on meta, expected cpu"):
+        f(vector()).sum().backward()

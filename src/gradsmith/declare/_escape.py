@@ -80,31 +80,26 @@ class EscapeWatch(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name, given = _name(func), list(_flat([*args, *(kwargs or {}).values()]))
         # What is asked here goes to no other watch: with one in every nested call it would double at each level.
         with unseen_by_modes():
-            self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
-            why = self._why(given)
-            detaching = name in _DETACHING or torch.is_inference_mode_enabled()
-            lost = (_any_tracked(given, surely=not detaching), detaching)
-            before = [version_of(value) for value in given]
+            before = self._before(_name(func), list(_flat([*args, *(kwargs or {}).values()])))
         result = func(*args, **(kwargs or {}))
         with unseen_by_modes():
             recorded_itself = func is torch.autograd.grad and (kwargs or {}).get("create_graph")
-            if not recorded_itself and name not in _VALUE_FREE and not name.endswith("_like"):
-                in_place = _IN_PLACE.fullmatch(name) is not None
-                written = [
-                    value
-                    for value, version in zip(given, before, strict=True)
-                    if version_of(value) != version or (in_place and value is result)  # batches do not count writes
-                ]
-                self._look(name, given, written, why, lost, result)
+            if not recorded_itself and before.name not in _VALUE_FREE and not before.name.endswith("_like"):
+                self._after(before, result)
         return result
 
-    def _look(
-        self, name: str, given: list[Any], written: list[Any], why: str | None, lost: tuple[bool, bool], result: Any
-    ) -> None:
-        """Draw conclusions from a call: what was given and written to, why some was cut off before, what came out."""
+    def _before(self, name: str, given: list[Any]) -> _Before:
+        """What is known of a call before it runs; it may change what it is given."""
+        self.random = self.random or _RANDOM_CALL.fullmatch(name) is not None
+        detaching = name in _DETACHING or torch.is_inference_mode_enabled()
+        tracked = _any_tracked(given, surely=not detaching)
+        return _Before(name, given, [version_of(v) for v in given], detaching, tracked, self._why(given))
+
+    def _after(self, before: _Before, result: Any) -> None:
+        """Draw conclusions from a call."""
+        name, given, why = before.name, before.given, before.why
         for value in given:
             if id(value) in self._cut_off:
                 self._cut_off[id(value)].seen = True
@@ -112,18 +107,16 @@ class EscapeWatch(TorchFunctionMode):
             self.opaque = True
             self._escaped = self._escaped or (name if _any_tracked(given) else why)
             return
-        outputs = [
-            r for r in _flat([result, *written, *(given[:1] if name == "__set__" else [])]) if _differentiable(r)
-        ]
-        if why is not None and outputs and recording():
-            self._escaped = self._escaped or why
-        if not torch.is_grad_enabled() and _any_tracked(written, surely=True):
-            self._escaped = self._escaped or name  # written to behind the back of its graph
-        given_tracked, detaching = lost
         if name == "data":
             self._escaped = self._escaped or name  # whatever is done to it is not seen where it came from
+        written = before.written(result)
+        if not torch.is_grad_enabled() and _any_tracked(written, surely=True):
+            self._escaped = self._escaped or name  # written to behind the back of its graph
+        outputs = [r for r in _flat([result, *written]) if _differentiable(r)]
+        if why is not None and outputs and recording():
+            self._escaped = self._escaped or why
         for output in outputs:
-            if (given_tracked or why is not None) and (detaching or not is_tracked(output, surely=True)):
+            if (before.tracked or why is not None) and (before.detaching or not is_tracked(output, surely=True)):
                 self._cut_off[id(output)] = _CutOff(output, why or name)
 
     def _why(self, values: Iterable[Any]) -> str | None:
@@ -132,6 +125,29 @@ class EscapeWatch(TorchFunctionMode):
             if id(value) in self._cut_off and not is_tracked(value, surely=True):
                 return self._cut_off[id(value)].why
         return None
+
+
+@dataclass
+class _Before:
+    """A call that is about to run."""
+
+    name: str
+    given: list[Any]
+    versions: list[int | None]
+    detaching: bool  # whether what comes out is cut off by what the call is
+    tracked: bool  # whether a derivative of something given is recorded
+    why: str | None  # why something given is cut off already
+
+    def written(self, result: Any) -> list[Any]:
+        """What the call has written to."""
+        if self.name == "__set__":  # an attribute such as x.data = y
+            return self.given[:1]
+        in_place = _IN_PLACE.fullmatch(self.name) is not None
+        return [
+            value
+            for value, version in zip(self.given, self.versions, strict=True)
+            if version_of(value) != version or (in_place and value is result)  # batches do not count writes
+        ]
 
 
 @dataclass
