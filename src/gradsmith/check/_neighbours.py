@@ -1,0 +1,246 @@
+"""Samples near the author's: other sizes, other numbers of dimensions, other values, other options.
+
+A neighbour is only a proposal: where the forward raises or is not finite, nothing is said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gradsmith.check._bench import Bench
+from gradsmith.check._sample import Sample, is_float
+from gradsmith.declare._tree import Structure
+
+__all__ = ["Neighbour", "neighbours", "shrunk"]
+
+Position = tuple[int, int]  # tensor, dimension
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A sample and in which way it differs: "size", "empty", "unequal sizes", "ndim", "values", "index", "options"."""
+
+    kind: str
+    sample: Sample
+    floor: float = 0.0  # absolute difference to allow, as a share of the base gradient
+
+
+def neighbours(bench: Bench) -> Iterator[Neighbour]:
+    yield from _values(bench)
+    yield from _sizes(bench)
+    yield from _unequal(bench)
+    yield from _dimensions(bench)
+    yield from _indices(bench)
+    yield from _options(bench)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _values(bench: Bench) -> Iterator[Neighbour]:
+    sample = bench.sample
+
+    def moved(name: str, change: Any) -> Sample:
+        return sample.with_tensors(
+            name, [change(t, i) if sample.needs[i] and t.numel() else t for i, t in enumerate(sample.tensors)]
+        )
+
+    def mixed(t: torch.Tensor, i: int) -> torch.Tensor:
+        order = torch.randperm(t.numel(), generator=bench.generator(f"mix{i}")).to(t.device)
+        return t.reshape(-1)[order].reshape(t.shape) + _jitter(bench, t, f"mix{i}")
+
+    yield Neighbour("values", moved("values in another order", mixed))
+    yield Neighbour("values", moved("negated", lambda t, i: -t + _jitter(bench, t, f"neg{i}")))
+    for factor in (3.0, 30.0, 1000.0, 0.03, 1e-3):
+        floor = 1.0 if factor > 1 else 0.0
+        words = f"inputs times {factor:g}"
+        yield Neighbour("values", moved(words, lambda t, i, f=factor: f * (t + _jitter(bench, t, f"x{i}"))), floor)
+    if len(sample.needed) > 1:
+        for i in sample.needed:
+            tensors = list(sample.tensors)
+            tensors[i] = 30 * (tensors[i] + _jitter(bench, tensors[i], "one"))
+            yield Neighbour("values", sample.with_tensors(f"{sample.names[i]} times 30", tensors), 1.0)
+
+
+def _jitter(bench: Bench, t: torch.Tensor, key: str) -> torch.Tensor:
+    size = float(t.abs().double().mean()) if t.numel() else 0.0
+    return 0.01 * (size + 1e-6) * bench.random_like(t, key).clamp(-2, 2) if not t.is_complex() else 0 * t
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def _positions(sample: Sample) -> dict[int, list[Position]]:
+    """Where each size occurs."""
+    found: dict[int, list[Position]] = {}
+    for i, t in enumerate(sample.tensors):
+        for d, size in enumerate(t.shape):
+            found.setdefault(size, []).append((i, d))
+    return found
+
+
+def resized(bench: Bench, sample: Sample, name: str, positions: Sequence[Position], size: int) -> Sample:
+    """The sample with some dimensions of another size, filled with the author's values over and over."""
+    tensors = list(sample.tensors)
+    for i, d in positions:
+        t = tensors[i]
+        places = torch.arange(size, device=t.device) % max(t.shape[d], 1)
+        tensors[i] = t.index_select(d, places)
+    grown = {i for i, _ in positions}
+    return sample.with_tensors(
+        name,
+        [
+            t + _jitter(bench, t, f"size{i}") if i in grown and is_float(t) and sample.needs[i] else t
+            for i, t in enumerate(tensors)
+        ],
+    )
+
+
+def _sizes(bench: Bench) -> Iterator[Neighbour]:
+    sample = bench.sample
+    for old, positions in _positions(sample).items():
+        leading = all(d == 0 for i, d in positions) and any(i in sample.needed for i, _ in positions)
+        for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0)):
+            if new == old or (new == 0 and not leading):
+                continue
+            words = f"size {old} made {new}"
+            kind = "empty" if new == 0 else "size"
+            yield Neighbour(kind, resized(bench, sample, words, positions, new))
+            structure = _with_number(sample.structure, old, new)
+            if new and structure is not None:
+                yield Neighbour(kind, replace(resized(bench, sample, words, positions, new), structure=structure))
+
+
+def _with_number(structure: Structure, old: int, new: int) -> Structure | None:
+    """The structure with an integer option that is a size changed too; None where there is none."""
+    changed = False
+
+    def walk(node: Structure) -> Structure:
+        nonlocal changed
+        if isinstance(node, str):
+            return node
+        if node[0] == "=":
+            value = node[1]
+            if type(value) is int and value == old:
+                changed = True
+                return ("=", new)
+            return node
+        kind, cls, keys, children = node
+        return (kind, cls, keys, tuple(walk(child) for child in children))
+
+    made = walk(structure)
+    return made if changed else None
+
+
+def _unequal(bench: Bench) -> Iterator[Neighbour]:
+    """Sizes that are equal by coincidence made unequal, as far as the forward allows it."""
+    sample = bench.sample
+    for old, positions in _positions(sample).items():
+        if len(positions) < 2 or len(positions) > 7 or old == 1:
+            continue
+        if any(not is_float(sample.tensors[i]) for i, _ in positions):
+            continue
+        count = len(positions)
+        for mask in range(1, 2 ** (count - 1)):
+            chosen = [p for k, p in enumerate(positions) if mask >> k & 1]
+            where = " and ".join(f"dim {d} of {sample.names[i]}" for i, d in chosen[:3])
+            yield Neighbour("unequal sizes", resized(bench, sample, f"{where} made {old + 2}", chosen, old + 2))
+
+
+def _dimensions(bench: Bench) -> Iterator[Neighbour]:
+    sample = bench.sample
+    first = sample.needed[0]
+    for which, words in (([first], sample.names[first]), (range(len(sample.tensors)), "every input")):
+        if words == "every input" and len(sample.tensors) == 1:
+            continue
+        more = [
+            torch.stack([t, t.roll(1, -1) if t.dim() else t]) if i in which else t for i, t in enumerate(sample.tensors)
+        ]
+        yield Neighbour("ndim", sample.with_tensors(f"{words} with one dimension more", more))
+        if all(sample.tensors[i].dim() > 1 and sample.tensors[i].shape[0] for i in which):
+            fewer = [t[0].clone() if i in which else t for i, t in enumerate(sample.tensors)]
+            yield Neighbour("ndim", sample.with_tensors(f"{words} with one dimension less", fewer))
+
+
+def _indices(bench: Bench) -> Iterator[Neighbour]:
+    """Integer inputs with repeated values, masks that are all on or all off."""
+    sample = bench.sample
+    for i, t in enumerate(sample.tensors):
+        if is_float(t) or t.numel() == 0:
+            continue
+        tensors = list(sample.tensors)
+        if t.dtype == torch.bool:
+            for value, words in ((True, "all true"), (False, "all false")):
+                tensors[i] = torch.full_like(t, value)
+                yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} {words}", list(tensors)))
+        else:
+            tensors[i] = t.reshape(-1)[:1].expand(t.numel()).reshape(t.shape).clone()
+            yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} all equal", list(tensors)))
+            tensors[i] = t.flip(-1) if t.dim() else t
+            yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} in reverse", list(tensors)))
+
+
+_CHOICES = ("mean", "sum", "none")
+
+
+def _options(bench: Bench) -> Iterator[Neighbour]:
+    """Other values of the options that are no tensors."""
+    sample = bench.sample
+    for place, value in enumerate(_constants(sample.structure)):
+        for new in _other_values(value):
+            structure = _replaced(sample.structure, place, new)
+            words = f"option {value!r} made {new!r}"
+            yield Neighbour("options", replace(sample.with_tensors(words, sample.tensors), structure=structure))
+
+
+def _other_values(value: Any) -> list[Any]:
+    if type(value) is bool:
+        return [not value]
+    if type(value) is float and value:
+        return [value * 1.5, value * 0.4]
+    if type(value) is int and not isinstance(value, bool):
+        return [value + 1]
+    if isinstance(value, str) and value in _CHOICES:
+        return [c for c in _CHOICES if c != value]
+    return []
+
+
+def _constants(structure: Structure) -> list[Any]:
+    if isinstance(structure, str):
+        return []
+    if structure[0] == "=":
+        return [structure[1]]
+    return [c for child in structure[3] for c in _constants(child)]
+
+
+def _replaced(structure: Structure, place: int, new: Any) -> Structure:
+    count = -1
+
+    def walk(node: Structure) -> Structure:
+        nonlocal count
+        if isinstance(node, str):
+            return node
+        if node[0] == "=":
+            count += 1
+            return ("=", new) if count == place else node
+        kind, cls, keys, children = node
+        return (kind, cls, keys, tuple(walk(child) for child in children))
+
+    return walk(structure)
+
+
+def shrunk(bench: Bench, sample: Sample, most: int) -> Sample | None:
+    """The sample cut down to a few thousand elements, each size alike wherever it occurs; None if that cannot be run."""
+    for limit in (8, 16, 32, 64):
+        tensors = []
+        for t in sample.tensors:
+            tensors.append(t[tuple(slice(0, min(n, limit if n != 1 else 1)) for n in t.shape)].clone())
+        small = sample.with_tensors(f"cut to sizes of at most {limit}", tensors)
+        trial = bench.run(small)
+        if trial.ok and trial.finite and small.size <= most:
+            return small
+    return None

@@ -1,0 +1,119 @@
+"""State between calls: on the class, in the graph, in the random numbers, in the thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+
+from gradsmith.check._bench import Bench, StopChecking, Trial
+from gradsmith.check._compare import compare
+from gradsmith.check._guard import seed_everything
+from gradsmith.check._observation import Comparison
+from gradsmith.check._sample import Sample, is_float
+
+__all__ = ["interleaved", "other_thread", "random_numbers", "twice"]
+
+
+def _compared(bench: Bench, sample: Sample, got: Trial, expected: Trial) -> list[Comparison]:
+    return [compare(sample.names[i], got.grads[i], expected.grads[i], relative=bench.tight) for i in sample.needed]
+
+
+def interleaved(bench: Bench) -> None:
+    """Two calls whose backwards come in either order do not disturb each other."""
+    sample = bench.sample
+    other = sample.with_tensors(
+        "other values",
+        [
+            t.flatten().roll(1).reshape(t.shape) + 0.01 * bench.random_like(t, f"other{i}") * float(t.abs().double().mean())
+            if is_float(t) and sample.needs[i] and t.numel()
+            else t
+            for i, t in enumerate(sample.tensors)
+        ],
+    )
+    alone = [bench.run(sample), bench.run(other)]
+    if not all(t.ok and t.finite for t in alone):
+        return
+    for order in ("the first call's backward first", "the last call's backward first"):
+        first, second = bench.run(sample, backward=False), bench.run(other, backward=False)
+        pairs = [(first, alone[0]), (second, alone[1])]
+        if order.startswith("the last"):
+            pairs.reverse()
+        comparisons = []
+        for trial, expected in pairs:
+            bench.backward(trial, expected.cotangents)
+            if not trial.ok:
+                bench.see("interleaved", condition=order, failure=trial.failure)
+                break
+            comparisons += _compared(bench, sample, trial, expected)
+        else:
+            bench.see("interleaved", condition=order, comparisons=comparisons)
+    again = bench.run(sample)
+    if again.ok:
+        bench.see("interleaved", condition="a call after others", comparisons=_compared(bench, sample, again, alone[0]))
+
+
+def twice(bench: Bench) -> None:
+    """A backward run again on a kept graph gives the same."""
+    trial = bench.run(keep=True)
+    if not trial.ok:
+        return
+    first = Trial(grads=[None if g is None else g.clone() for g in trial.grads])
+    bench.backward(trial, keep=True)
+    if not trial.ok:
+        bench.see("twice", condition="retain_graph=True", failure=trial.failure)
+        return
+    bench.see("twice", condition="retain_graph=True", comparisons=_compared(bench, bench.sample, trial, first))
+
+
+def random_numbers(bench: Bench) -> None:
+    """Whether random numbers are drawn, in which step, and whether the generator is seeded anew."""
+    states: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+    for seed in (bench.seed + 1, bench.seed + 2):
+        seed_everything(seed)
+        start = torch.get_rng_state()
+        trial = bench.run(backward=False, seed=seed)
+        middle = torch.get_rng_state()
+        bench.backward(trial)
+        states.append((start, middle, torch.get_rng_state()))
+        if not trial.ok:
+            return
+    (start, middle, end), (_, _, other_end) = states
+    bench.see(
+        "random numbers",
+        forward=not torch.equal(start, middle),
+        backward=not torch.equal(middle, end),
+        reseeds=torch.equal(end, other_end),
+    )
+
+
+def other_thread(bench: Bench) -> None:
+    """A backward in another thread than its forward, as on a GPU, and two threads at once."""
+    base = bench.run()
+    trial = bench.run(backward=False)
+    if not (base.ok and trial.ok):
+        return
+    _in_thread(lambda: _plain_backward(bench, trial, base))
+    if trial.failure is not None:
+        bench.see("thread", condition="backward in another thread", failure=trial.failure)
+    else:
+        bench.see(
+            "thread", condition="backward in another thread", comparisons=_compared(bench, bench.sample, trial, base)
+        )
+
+
+def _plain_backward(bench: Bench, trial: Trial, base: Trial) -> None:
+    bench.backward(trial, base.cotangents)
+
+
+def _in_thread(work: Any) -> None:
+    def run() -> None:
+        try:
+            work()
+        except StopChecking:
+            pass
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()

@@ -1,0 +1,287 @@
+"""torch.func and torch.compile give what eager autograd gives, or refuse."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradsmith.check._bench import Bench, Trial
+from gradsmith.check._compare import compare
+from gradsmith.check._observation import Comparison
+from gradsmith.check._sample import Sample
+
+__all__ = ["batched", "compiled", "functional", "second_functional"]
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+class _Pure:
+    """The subject as a function of the tensors a gradient is wanted for, returning the outputs that have one."""
+
+    def __init__(self, bench: Bench, sample: Sample, base: Trial) -> None:
+        self.bench, self.sample, self.base = bench, sample, base
+
+    def __call__(self, *wanted: torch.Tensor) -> Tensors:
+        rest = iter(wanted)
+        tensors = [next(rest) if n else t for t, n in zip(self.sample.tensors, self.sample.needs, strict=True)]
+        if self.bench.through_clones:
+            tensors = [t.clone() for t in tensors]
+        taken = Trial()
+        self.bench._take(taken, self.bench.call(self.sample, tensors))
+        return tuple(taken.outputs[p] for p in self.base.tracked)
+
+    @property
+    def inputs(self) -> Tensors:
+        return tuple(self.sample.tensors[i] for i in self.sample.needed)
+
+    @property
+    def names(self) -> list[str]:
+        return [self.sample.names[i] for i in self.sample.needed]
+
+    def gradients(self) -> list[torch.Tensor | None]:
+        return [self.base.grads[i] for i in self.sample.needed]
+
+
+def _pure(bench: Bench, sample: Sample | None = None) -> _Pure | None:
+    base = bench.run(sample)
+    return _Pure(bench, sample or bench.sample, base) if base.ok and base.finite else None
+
+
+def _attempt(
+    bench: Bench, transform: str, work: Callable[[], Sequence[Any]], expected: Sequence[Any], names: Sequence[str], **data: Any
+) -> bool:
+    """Run a transform, compare, and write it down; whether it ran and was right."""
+    holder = Trial()
+    found: Sequence[Any] = []
+    with bench.guarded(holder, transform):
+        found = work()
+    if holder.failure is not None:
+        bench.see("transform", transform=transform, failure=holder.failure, **data)
+        return False
+    comparisons: list[Comparison] = [
+        compare(n, f, e, relative=max(bench.tight, 1e-8)) for n, f, e in zip(names, found, expected, strict=True)
+    ]
+    bench.see("transform", transform=transform, comparisons=comparisons, **data)
+    return all(c["error"] <= c["tolerance"] for c in comparisons)
+
+
+def functional(bench: Bench) -> bool:
+    """torch.func.vjp beside autograd; whether torch.func can differentiate the subject."""
+    pure = _pure(bench)
+    if pure is None:
+        return False
+    cotangents = tuple(pure.base.cotangents)
+
+    def pull() -> Sequence[Any]:
+        return torch.func.vjp(pure, *pure.inputs)[1](cotangents)
+
+    return _attempt(bench, "func.grad", pull, pure.gradients(), pure.names)
+
+
+def batched(bench: Bench) -> None:
+    """vmap over the first and over the last dimension, alone and around the gradient, beside a loop."""
+    pure = _pure(bench)
+    if pure is None:
+        return
+    size = 3
+    stacks = [
+        torch.stack([x, *[_near(bench, x, f"{k}.{n}") for n in range(1, size)]]) for k, x in enumerate(pure.inputs)
+    ]
+    parts = [[s[n] for s in stacks] for n in range(size)]
+    holder = Trial()
+    loop: list[Tensors] = []
+    with bench.guarded(holder, "vmap"), torch.no_grad():
+        loop = [pure(*[x.clone() for x in part]) for part in parts]
+    if holder.failure is not None:
+        return
+    expected = [torch.stack(list(column)) for column in zip(*loop, strict=True)]
+    names = [pure.base.names[p] for p in pure.base.tracked]
+    if _attempt(bench, "vmap", lambda: torch.func.vmap(pure)(*stacks), expected, names, dims="0"):
+        if any(x.dim() for x in pure.inputs):
+            moved = [s.movedim(0, -1) for s in stacks]
+            _attempt(bench, "vmap", lambda: torch.func.vmap(pure, in_dims=-1)(*moved), expected, names, dims="-1")
+        if len(stacks) > 1:
+            _one_batched(bench, pure, stacks, parts, names)
+    _batched_gradient(bench, pure, stacks, parts)
+
+
+def _near(bench: Bench, x: torch.Tensor, key: str) -> torch.Tensor:
+    """Values like those of a tensor, in another order and a little off."""
+    if x.numel() == 0:
+        return x.clone()
+    order = torch.randperm(x.numel(), generator=bench.generator(f"near{key}")).to(x.device)
+    mixed = x.reshape(-1)[order].reshape(x.shape)
+    return mixed + 0.02 * mixed.abs().mean().to(x.dtype) * bench.random_like(x, f"near{key}").clamp(-2, 2)
+
+
+def _one_batched(
+    bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]], names: list[str]
+) -> None:
+    """Only one of the inputs is batched; the others are shared."""
+    for k in range(len(stacks)):
+        dims = tuple(0 if j == k else None for j in range(len(stacks)))
+        given = [s if j == k else parts[0][j] for j, s in enumerate(stacks)]
+        holder = Trial()
+        loop: list[Tensors] = []
+        with bench.guarded(holder, "vmap"), torch.no_grad():
+            loop = [pure(*[(x if j == k else parts[0][j]).clone() for j, x in enumerate(part)]) for part in parts]
+        if holder.failure is not None:
+            return
+        expected = [torch.stack(list(column)) for column in zip(*loop, strict=True)]
+        _attempt(
+            bench,
+            "vmap",
+            lambda d=dims, g=given: torch.func.vmap(pure, in_dims=d)(*g),  # type: ignore[misc]
+            expected,
+            names,
+            dims=f"only {pure.names[k]}",
+        )
+
+
+def _batched_gradient(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
+    rows = []
+    sample = bench.sample
+    for part in parts:
+        rest = iter(part)
+        one = sample.with_tensors(
+            "one of a batch", [next(rest) if n else t for t, n in zip(sample.tensors, sample.needs, strict=True)]
+        )
+        trial = bench.run(one, cotangents=lambda o: pure.base.cotangents)
+        if not trial.ok:
+            return
+        rows.append([_or_zeros(trial.grads[i], one.tensors[i]) for i in sample.needed])
+    expected = [torch.stack(list(column)) for column in zip(*rows, strict=True)]
+    cotangents = tuple(pure.base.cotangents)
+
+    def per_sample() -> Sequence[Any]:
+        def pull(*inputs: torch.Tensor) -> Any:
+            return torch.func.vjp(pure, *inputs)[1](cotangents)
+
+        found: Sequence[Any] = torch.func.vmap(pull)(*stacks)
+        return found
+
+    _attempt(bench, "vmap of func.grad", per_sample, expected, pure.names)
+
+
+def _or_zeros(grad: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(like) if grad is None else grad
+
+
+def grads_batched(bench: Bench) -> None:
+    """Several incoming gradients at once, as a Jacobian asks for them."""
+    pure = _pure(bench)
+    if pure is None:
+        return
+    sets = [bench.cotangents(pure.base.attached, f"batch{n}") for n in range(2)]
+    rows = []
+    for given in sets:
+        trial = bench.run(cotangents=lambda o, g=given: g)
+        if not trial.ok:
+            return
+        rows.append([_or_zeros(trial.grads[i], bench.sample.tensors[i]) for i in bench.sample.needed])
+    expected = [torch.stack(list(column)) for column in zip(*rows, strict=True)]
+    stacked = [torch.stack(list(column)) for column in zip(*sets, strict=True)]
+    trial = bench.run(backward=False)
+
+    def pull() -> Sequence[Any]:
+        wanted = [trial.leaves[i] for i in bench.sample.needed]
+        return torch.autograd.grad(trial.attached, wanted, stacked, is_grads_batched=True, allow_unused=True)
+
+    _attempt(bench, "vmap of backward", pull, expected, pure.names)
+
+
+def second_functional(bench: Bench) -> None:
+    """jacrev of the gradient (a Hessian), beside autograd twice, where both exist."""
+    pure = _pure(bench)
+    if pure is None or sum(x.numel() for x in pure.inputs) > 64:
+        return
+    cotangents = pure.base.cotangents
+
+    def scalar(*inputs: torch.Tensor) -> torch.Tensor:
+        outputs = pure(*inputs)
+        return sum((o * c.conj()).sum().real for o, c in zip(outputs, cotangents, strict=True))  # type: ignore[return-value]
+
+    trial = bench.run(backward=False)
+    g = bench.cotangents(trial.attached)
+    bench.backward(trial, g, create_graph=True)
+    first = pure.sample.needed[0]
+    grad = trial.grads[first] if trial.ok else None
+    if grad is None or not grad.requires_grad or grad.is_complex():
+        return
+    weight = bench.random_like(grad, "hessian")
+    holder = Trial()
+    expected: Sequence[torch.Tensor | None] = [None]
+    with bench.guarded(holder, "second backward"):
+        expected = torch.autograd.grad((grad * weight).sum(), [trial.leaves[first]], allow_unused=True)
+    if holder.failure is not None or expected[0] is None:
+        return
+
+    def hessian() -> Sequence[Any]:
+        def weighted(x: torch.Tensor) -> torch.Tensor:
+            return (torch.func.grad(scalar)(x, *pure.inputs[1:]) * weight).sum()
+
+        return [torch.func.grad(weighted)(pure.inputs[0])]
+
+    _attempt(bench, "func.hessian", hessian, expected, pure.names[:1])
+
+
+def compiled(bench: Bench, functional_is_right: bool) -> None:
+    """torch.compile of the call, and of its torch.func gradient."""
+    pure = _pure(bench)
+    if pure is None:
+        return
+    cotangents = pure.base.cotangents
+    for full in (True, False):
+        leaves = [x.clone().requires_grad_() for x in pure.inputs]
+
+        def pull(full: bool = full, leaves: list[torch.Tensor] = leaves) -> Sequence[Any]:
+            call = torch.compile(_fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False)
+            outputs = call(*leaves)
+            pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
+            grads = (
+                torch.autograd.grad([o for o, _ in pairs], leaves, [c for _, c in pairs], allow_unused=True)
+                if pairs
+                else [None] * len(leaves)
+            )
+            return [*outputs, *grads]
+
+        names = [*[pure.base.names[p] for p in pure.base.tracked], *pure.names]
+        expected = [*[o.detach() for o in pure.base.attached], *pure.gradients()]
+        _attempt(bench, "compile", pull, expected, names, fullgraph=full)
+        failure = bench.seen[-1].failure
+        if failure is None:
+            break
+    if bench.seen[-1].failure is not None:
+        return
+    _compiled_functional(bench, pure, functional_is_right)
+
+
+def _compiled_functional(bench: Bench, pure: _Pure, functional_is_right: bool) -> None:
+    cotangents = tuple(pure.base.cotangents)
+
+    def pull() -> Sequence[Any]:
+        def gradient(*inputs: torch.Tensor) -> Any:
+            return torch.func.vjp(lambda *x: pure(*x), *inputs)[1](cotangents)
+
+        call = torch.compile(_fresh(gradient), backend="aot_eager", dynamic=False)
+        found: Sequence[Any] = call(*pure.inputs)
+        return found
+
+    _attempt(
+        bench, "compile(func.grad)", pull, pure.gradients(), pure.names, functional=functional_is_right
+    )
+
+
+def _fresh(function: Any) -> Any:
+    """The function with a code object of its own: torch.compile counts its recompilations by that."""
+    made = types.FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return made
