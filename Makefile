@@ -8,7 +8,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install -c constraints.t
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format table bench clean FORCE
+.PHONY: help demo test test-all lint format table rules bench clean FORCE
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ format: $(VENV)/.dev  ## put the code into the project's format
 
 table: $(VENV)/.dev  ## run the transform tests and write the support table
 	$(PYTEST) -n 2 --dist loadgroup tests/transforms --support-table=write
+
+rules: $(VENV)/.dev  ## write the pages of the rules of the check, docs/rules
+	$(PY) -m gradsmith.check._pages
 
 bench: $(VENV)/.bench  ## time the operations, beside those of other packages
 	@$(PY) benchmarks/run.py

@@ -10,7 +10,9 @@ import warnings
 
 import click
 
-__all__ = ["main"]
+from gradsmith.check import _command
+
+__all__ = ["main", "require_torch"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s*,\s*|\s+")
@@ -97,7 +99,7 @@ def demo(values: list[float] | None, scale: float, as_json: bool) -> None:
 
     Runs them as written by hand in the exercises and as library operations, and compares the two.
     """
-    _require_torch()
+    require_torch()
     from gradsmith import demo as room
 
     try:
@@ -118,7 +120,7 @@ def demo(values: list[float] | None, scale: float, as_json: bool) -> None:
         raise click.ClickException(f"the output cannot be written: {error.strerror}") from None
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
     """Import torch, or say in one sentence that it cannot be."""
     # torch warns on import when NumPy is absent; nothing here needs NumPy.
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
@@ -130,3 +132,8 @@ def _require_torch() -> None:
             f"this command needs PyTorch 2.13 or newer, which cannot be imported ({reason}); "
             "install it with: pip install 'torch>=2.13'"
         ) from None
+
+
+main.add_command(_command.check)
+main.add_command(_command.rules)
+main.add_command(_command.explain)

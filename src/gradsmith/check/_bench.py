@@ -80,6 +80,7 @@ class Bench:
         self.fast = fast
         self.through_clones = False  # whether the forward writes to its inputs, as it announced
         self.noise = 0.0  # how much a gradient differs from run to run, relative to its largest element
+        self.random = False  # whether the outputs depend on random numbers
         self.hangs = 0
         self.seen: list[Observation] = []
         self.changes: dict[str, tuple[str, str]] = {}
@@ -141,6 +142,8 @@ class Bench:
             raise
         except BaseException as error:  # the author's code may raise anything
             trial.failure = failure_of(error, stage)
+            if isinstance(error, SystemExit):
+                self.see("exit", failure=trial.failure)
             if isinstance(error, OvertimeError):
                 self.hangs += 1
                 self.see("hang", stage=stage, seconds=time.monotonic() - started, **{"failure": trial.failure})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -137,10 +138,22 @@ def observe(
     sample = sample_of(judged, inputs, kwargs, device)
     bench = Bench(judged, sample, seed=seed, clock=Clock(timeout), thorough=thorough, fast=fast)
     bench.seen.append(source_observation(judged.written))
-    with quiet() as noise:
+    with quiet() as noise, _one_thread(sample):
         _probe(bench, reference, progress)
     _describe(bench, noise.printed, noise.warnings)
     return Observations(bench.seen)
+
+
+@contextmanager
+def _one_thread(sample: Sample) -> Iterator[None]:
+    """Small tensors are faster on one thread."""
+    before = torch.get_num_threads()
+    if sample.size <= _LARGE:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _probe(bench: Bench, reference: Callable[..., Any] | None, progress: Progress | None) -> None:
@@ -243,6 +256,8 @@ def _transforms(bench: Bench) -> None:
     transforms.grads_batched(bench)
     if bench.fast:
         bench.skip("torch.compile", "left out by fast")
+    elif bench.random:
+        bench.skip("torch.compile", "compiled code draws other random numbers than eager code")
     else:
         transforms.compiled(bench, right)
 

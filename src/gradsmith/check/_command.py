@@ -207,14 +207,15 @@ def _run(
     named = [text for text in (subject, gradient_of, reference) if text]
     with search_path(*named), ProgressBar() as progress:
         with Clock(options["timeout"]).limit(options["timeout"]):
-            loaded, *others = [load_subject(text) if text else None for text in (subject, gradient_of, reference)]
+            found: list[Any] = [load_subject(text) if text else None for text in (subject, gradient_of, reference)]
+        loaded, gradient, trusted = found
         require_names(loaded, [name for name, _ in made])
         return run_check(
             loaded,
             tuple(tensor for _, tensor in made),
             kwargs=kwargs,
-            gradient_of=others[0],
-            reference=others[1],
+            gradient_of=gradient,
+            reference=trusted,
             waive=tuple(law.strip() for value in waive for law in value.split(",") if law.strip()),
             device=device,
             seed=seed,

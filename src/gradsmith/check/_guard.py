@@ -154,7 +154,9 @@ class RandomState:
 
 def seed_everything(seed: int) -> None:
     """The same random numbers for torch, Python and, where it is used, NumPy."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed walks the stack for devices that are not there
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -8,7 +8,7 @@ from typing import Literal
 from gradsmith.check._observation import Comparison, Failure, Observation, Observations, wrong
 from gradsmith.check._plain import clean, element, number
 
-__all__ = ["TRANSFORMS", "Row", "Status", "is_refusal", "matrix"]
+__all__ = ["TRANSFORMS", "Row", "Status", "matrix"]
 
 Status = Literal["right", "refused", "wrong", "not tried"]
 
@@ -19,31 +19,15 @@ TRANSFORMS = (
     "vmap",
     "vmap of backward",
     "func.grad",
-    "func.jacrev",
+    "vmap of func.grad",
     "func.hessian",
     "compile",
     "compile(func.grad)",
     "checkpoint",
     "autocast",
 )
-# What torch and gradsmith say, on purpose, of a function that does not take part in a transform.
-_REFUSALS = (
-    "autograd.Function with functorch transforms",
-    "once_differentiable",
-    "does not support it because it has not been implemented",
-    "must implement the jvp",
-    "Trying to use forward AD with",
-    "does not have vmap support",
-    "has no vmap support",
-    "generate_vmap_rule",
-    "vmap: It looks like you're",
-    "vmap: We do not",
-    "Batching rule not implemented",
-    "derivative for",  # "... is not implemented"
-    "not differentiable",
-    "Unsupported",
-)
-_REFUSING_TYPES = ("NotImplementedError", "DeclarationError", "GradientError", "Unsupported")
+_LAWS = {"value": "backward", "second order": "double backward"}  # laws that are about a transform by themselves
+_MOST_WORDS = 160  # characters of a detail; the error itself may be a page
 _WORST_FIRST: tuple[Status, ...] = ("wrong", "refused", "right", "not tried")
 
 
@@ -53,8 +37,8 @@ class Row:
 
     Args:
         transform: Its name.
-        status: "right": the same values as without it. "refused": a clear error, which is honest. "wrong": other
-            values, or a crash. "not tried": nothing is known.
+        status: "right": the same values as without it. "refused": an error, which is honest. "wrong": other
+            values. "not tried": nothing is known.
         detail: What shows it, or why it was not tried; may be empty.
     """
 
@@ -66,37 +50,43 @@ class Row:
 def matrix(observations: Observations) -> list[Row]:
     """One row for each transform; of several observations of one, the worst counts."""
     seen: dict[str, list[Row]] = {name: [] for name in TRANSFORMS}
-    for observation in observations.of("transform"):
+    for observation in observations.of("transform", *_LAWS):
         row = _row(observation)
         seen.setdefault(row.transform, []).append(row)
-    why = {str(o.data.get("what")): clean(o.data.get("why", "")) for o in observations.of("skipped")}
+    skipped = {str(o.data.get("what")): clean(o.data.get("why", "")) for o in observations.of("skipped")}
     return [
-        min(rows, key=lambda row: _WORST_FIRST.index(row.status), default=Row(name, "not tried", why.get(name, "")))
+        min(rows, key=lambda row: _WORST_FIRST.index(row.status), default=_untried(name, skipped))
         for name, rows in seen.items()
     ]
 
 
-def is_refusal(failure: Failure) -> bool:
-    """Whether an error says clearly that the function does not take part, rather than being a crash."""
-    text = str(failure.get("text", ""))
-    kind = str(failure.get("type", "")).rpartition(".")[2]
-    return kind in _REFUSING_TYPES or any(phrase in text for phrase in _REFUSALS)
+def _untried(name: str, skipped: dict[str, str]) -> Row:
+    library = "torch.compile" if name.startswith("compile") else name
+    return Row(name, "not tried", skipped.get(name) or skipped.get(library, ""))
 
 
 def _row(observation: Observation) -> Row:
-    name = str(observation.data.get("transform", "unnamed"))
+    name = _LAWS.get(observation.law) or str(observation.data.get("transform", "unnamed"))
     if observation.wrong:
         return Row(name, "wrong", _difference(observation.wrong) + _circumstances(observation))
-    status = observation.data.get("status")
+    failure, status = observation.failure, observation.data.get("status")
+    told = _words(failure) + _circumstances(observation) if failure else ""
     if status in _WORST_FIRST:
-        return Row(name, status, clean(observation.data.get("why", "")))
-    if failure := observation.failure:
-        words = f"{failure.get('type', 'an error')}: {failure.get('text', '')}"
-        told = clean(words).strip().splitlines()[0] + _circumstances(observation)
-        return Row(name, "refused" if is_refusal(failure) else "wrong", told)
+        return Row(name, status, clean(observation.data.get("why", "")) or told)
+    if failure:
+        return Row(name, "wrong" if name == "backward" else "refused", told)
     if not observation.comparisons:
         return Row(name, "not tried", "nothing could be compared")
-    return Row(name, "right")
+    return Row(name, "right", "with graph breaks" if observation.data.get("fullgraph") is False else "")
+
+
+def _words(failure: Failure) -> str:
+    """The first line of an error, and of a long line as many sentences as there is room for."""
+    line = clean(f"{failure.get('type', 'an error')}: {failure.get('text', '')}").strip().splitlines()[0]
+    if len(line) <= _MOST_WORDS:
+        return line
+    whole, stop, _ = line[:_MOST_WORDS].rpartition(". ")
+    return whole + "." if stop else line[: _MOST_WORDS - 4] + " ..."
 
 
 def _difference(comparisons: list[Comparison]) -> str:

@@ -103,7 +103,7 @@ def resized(bench: Bench, sample: Sample, name: str, positions: Sequence[Positio
 def _sizes(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
     for old, positions in _positions(sample).items():
-        leading = all(d == 0 for i, d in positions) and any(i in sample.needed for i, _ in positions)
+        leading = all(d == 0 for _, d in positions) and (sample.needed[0], 0) in positions
         for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0)):
             if new == old or (new == 0 and not leading):
                 continue
@@ -145,10 +145,28 @@ def _unequal(bench: Bench) -> Iterator[Neighbour]:
         if any(not is_float(sample.tensors[i]) for i, _ in positions):
             continue
         count = len(positions)
-        for mask in range(1, 2 ** (count - 1)):
+        for mask in range(1, 2**count - 1 if count < 6 else 2 ** (count - 1)):
             chosen = [p for k, p in enumerate(positions) if mask >> k & 1]
             where = " and ".join(f"dim {d} of {sample.names[i]}" for i, d in chosen[:3])
-            yield Neighbour("unequal sizes", resized(bench, sample, f"{where} made {old + 2}", chosen, old + 2))
+            made = resized(bench, sample, f"{where} made {old + 2}", chosen, old + 2)
+            if _all_used(bench, made, chosen, old):
+                yield Neighbour("unequal sizes", made)
+
+
+def _all_used(bench: Bench, sample: Sample, positions: Sequence[Position], old: int) -> bool:
+    """Whether what was added has a part in the output; if not, the forward only overlooks that the sizes disagree."""
+    before = bench.evaluate(sample)
+    if before is None:
+        return False
+    for i, d in positions:
+        tensors = list(sample.tensors)
+        tensors[i] = tensors[i].clone()
+        added = tensors[i].narrow(d, old, tensors[i].shape[d] - old)
+        added += 0.1 * (1 + added.abs()) if is_float(added) else 0
+        after = bench.evaluate(sample.with_tensors(sample.name, tensors))
+        if after is None or all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(before, after, strict=False)):
+            return False
+    return True
 
 
 def _dimensions(bench: Bench) -> Iterator[Neighbour]:

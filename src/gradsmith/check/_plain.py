@@ -31,7 +31,8 @@ def shape(sizes: Iterable[object] | None) -> str:
 
 def tensor(described: Mapping[str, Any]) -> str:
     """One line for a described tensor: name, dtype, sizes, layout."""
-    words = [described.get("name"), described.get("dtype"), shape(described.get("shape")), described.get("layout")]
+    layout = described.get("layout") if described.get("layout") != "contiguous" else ""
+    words = [described.get("name"), described.get("dtype"), shape(described.get("shape")), layout]
     line = " ".join(clean(word) for word in words if word)
     return f"{line} (no gradient)" if described.get("requires_grad") is False else line
 

@@ -52,8 +52,10 @@ class Unit:
         return f"{self.file}:{self.line + getattr(node, 'lineno', 1) - 1}"
 
     def quote(self, node: ast.AST) -> str:
-        lines = self.text.splitlines()
-        return lines[getattr(node, "lineno", 1) - 1].strip()
+        first = getattr(node, "lineno", 1) - 1
+        lines = [line.strip() for line in self.text.splitlines()[first:]]
+        # A lone bracket says nothing.
+        return lines[0] if len(lines[0]) > 3 else " ".join(lines[:3])
 
     def decorators(self) -> Iterator[tuple[str, ast.expr]]:
         """Last name of each decorator and its tree: `torch.amp.custom_fwd(...)` gives "custom_fwd"."""

@@ -121,6 +121,7 @@ def repeats(bench: Bench) -> None:
     ]
     other = bench.run(seed=bench.seed + 1)
     random = other.ok and not all(torch.equal(a, b) for a, b in zip(first.outputs, other.outputs, strict=False))
+    bench.random = random
     bench.see("repeat", bench.sample, outputs=outputs, grads=grads, random=random, epsilon=_epsilon(bench.sample))
     relative = max((c["error"] / max(c["scale"], 1e-30) for c in grads), default=0.0)
     bench.noise = relative if relative < 1e-3 else 0.0

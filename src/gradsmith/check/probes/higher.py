@@ -10,7 +10,7 @@ import torch
 from gradsmith.check._bench import Bench, Trial, inner
 from gradsmith.check._compare import compare
 from gradsmith.check._nodes import custom_nodes
-from gradsmith.check._observation import Comparison
+from gradsmith.check._observation import Comparison, wrong
 from gradsmith.declare._private import forward_ad
 
 __all__ = ["double_backward", "forward_mode"]
@@ -60,9 +60,9 @@ def _one_position(bench: Bench, position: str, with_gradient: bool) -> None:
             if measured is not None:
                 name = f"the incoming gradient of {trial.names[trial.tracked[k]]}"
                 comparisons.append(_compared(bench, name, found[len(names) + k], *measured))
-    silent = not tracked
-    nothing = all(f is None for f in found)
-    bench.see("second order", condition=position, comparisons=comparisons, silent=silent or nothing)
+    silent = not tracked or all(f is None for f in found)
+    status = "right" if not any(wrong(c) for c in comparisons) else "silent" if silent else "wrong"
+    bench.see("second order", condition=position, comparisons=comparisons, silent=silent, status=status)
 
 
 def _compared(

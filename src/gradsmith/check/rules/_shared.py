@@ -10,6 +10,7 @@ from gradsmith.check._finding import Finding, Rule
 from gradsmith.check._observation import Comparison, Failure, Observation, Observations, wrong
 
 __all__ = [
+    "any_dimensions",
     "compared_finding",
     "crash_finding",
     "evidence",
@@ -19,6 +20,7 @@ __all__ = [
     "joined",
     "maker",
     "number",
+    "rounds",
     "worst",
 ]
 
@@ -104,6 +106,29 @@ def crash_finding(code: str, message: str, hint: str, seen: Sequence[Observation
         where=failure["where"].split(" in ")[0],
         count=len(seen),
     )
+
+
+_ANY_DIMENSIONS = (
+    "reshape(-1", "view(-1", "shape[-1]", "shape[:-1]", "size(-1)", "dim=-1", "flatten(", "...", " @ ", "matmul(",
+    "linear(",
+)  # fmt: skip
+
+
+def any_dimensions(observations: Observations) -> bool:
+    """Whether the forward is written for any number of dimensions, so that one more is expected to work."""
+    units = observations.first("source").get("units", [])
+    text = "".join(u["text"] for u in units if u["role"] in ("forward", "function"))
+    return any(sign in text for sign in _ANY_DIMENSIONS)
+
+
+def rounds(observations: Observations) -> bool:
+    """Whether backward computes in less precision than its inputs have: linear, and right, but for small rounding."""
+    seen = [c for o in observations.of("linearity") for c in o.comparisons if wrong(c)]
+    values = [c for o in observations.of("value") for c in o.comparisons]
+    dtype = observations.first("subject").get("dtype", "float64")
+    least = {"float64": 1e-9, "float32": 1e-4}.get(dtype, 1.0)
+    small = [c["error"] < 0.05 * c["scale"] for c in [*seen, *values] if "got_shape" not in c]
+    return bool(seen) and all(small) and any(c["error"] > least * c["scale"] for c in seen)
 
 
 def joined(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from gradsmith.check._diagnosis import diagnose
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations, wrong
-from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, is_waived, joined, maker, worst
+from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, is_waived, joined, maker, rounds, worst
 from gradsmith.check.rules.examples.incoming import EXAMPLES
 
 __all__ = ["RULES"]
@@ -52,7 +52,7 @@ def uniform(observations: Observations) -> Iterator[Finding]:
 
 def not_linear(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in worst(observations.of("linearity")) if not _ignoring(observations)]
-    if not seen:
+    if not seen or rounds(observations):
         return
     first = seen[0]
     diagnosis = {

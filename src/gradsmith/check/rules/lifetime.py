@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observations
+from gradsmith.check._syntax import owners
 from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, joined, maker, worst
 from gradsmith.check.rules.examples.lifetime import EXAMPLES
+from gradsmith.check.rules.source_context import unused_saved
 
 __all__ = ["RULES"]
 
@@ -59,11 +61,17 @@ def hooks(observations: Observations) -> Iterator[Finding]:
 
 
 def never_read(observations: Observations) -> Iterator[Finding]:
+    """By its value and by the text: an input may well be saved for its shape, or because the gradient is computed anew."""
     rows = [r for r in observations.first("saved").get("rows", []) if not r["read"]]
-    unused = observations.first("saved").get("unused", [])
-    if rows and unused:
-        message = f"{joined(unused)} is saved for backward, and backward never uses it."
-        yield Finding("GS404", message, hint=_MEND[404], count=len(unused))
+    if not rows:
+        return
+    reads = observations.first("saved by hooks").get("reads", 0)
+    spots = [spot for owner in owners(observations) for spot in unused_saved(owner)]
+    if not reads or spots:
+        message = f"{len(rows)} of the tensors saved for backward are never used there."
+        where = spots[0].unit.where(spots[0].node) if spots else ""
+        lines = tuple(f"saved tensor {r['place']} of shape {tuple(r['shape'])}: any value gives the same gradient" for r in rows)
+        yield Finding("GS404", message, hint=_MEND[404], evidence=lines, where=where, count=len(rows))
 
 
 _MEND = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observations
-from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, joined, maker, worst
+from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, joined, maker, rounds, worst
 from gradsmith.check.rules.examples.numerics import EXAMPLES
 
 __all__ = ["RULES"]
@@ -37,7 +37,11 @@ def not_finite(observations: Observations) -> Iterator[Finding]:
 
 def low_precision(observations: Observations) -> Iterator[Finding]:
     seen = worst(observations.of("low precision", "given precision"))
-    if seen:
+    if rounds(observations):
+        inside = worst(observations.of("linearity"))
+        message = "Backward computes in less precision than its inputs have."
+        yield compared_finding("GS702", message, _MEND[702], inside)
+    elif seen:
         message = f"In {joined(o.condition for o in seen)} the gradient loses far more than the precision explains."
         yield compared_finding("GS702", message, _MEND[702], seen)
 

@@ -11,7 +11,7 @@ from gradsmith.check._observation import Observations
 from gradsmith.check._syntax import Owner, Unit, dotted, loads, longest_path
 from gradsmith.check.rules._reading import Spot, backwards, calls, kept_on_ctx, returns, rule
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "unused_saved"]
 
 
 def _on_ctx(owner: Owner, observations: Observations) -> Iterator[Spot]:
@@ -37,7 +37,13 @@ def _is_read(unit: Unit, node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and dotted(node) == f"{unit.params[0]}.saved_tensors"
 
 
-def _never_used(owner: Owner, _: Observations) -> Iterator[Spot]:
+def _never_used(owner: Owner, observations: Observations) -> Iterator[Spot]:
+    if not observations.of("saved"):  # else GS404 knows better
+        yield from unused_saved(owner)
+
+
+def unused_saved(owner: Owner) -> Iterator[Spot]:
+    """Names taken from ctx.saved_tensors that nothing reads."""
     units = backwards(owner)
     if len(units) != 1 or not any(r.value is not None for r in returns(units[0])):
         return

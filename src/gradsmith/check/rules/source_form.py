@@ -19,7 +19,10 @@ HARMLESS = {"staticmethod", "classmethod", "once_differentiable", "no_grad"}
 
 def _never_called(owner: Owner, observations: Observations) -> Iterator[Spot]:
     unit = owner.unit("backward")
-    if unit is None or owner.kind not in ("Module", "class") or len(unit.params) + bool(unit.star) < 2:
+    if unit is None or owner.kind not in ("Module", "class"):
+        return
+    static = any(name == "staticmethod" for name, _ in unit.decorators())
+    if len(unit.params) + bool(unit.star) < (1 if static else 2):
         return
     if owner.facts.get("abstract") or set(owner.facts.get("bases", [])) & DRIVERS:
         return

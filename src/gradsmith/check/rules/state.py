@@ -86,7 +86,7 @@ def hangs(observations: Observations) -> Iterator[Finding]:
 
 
 def exits(observations: Observations) -> Iterator[Finding]:
-    seen = [o for o in failed(observations) if o.failure["type"] == "SystemExit"]  # type: ignore[index]
+    seen = failed(observations.of("exit"))
     if seen:
         message = f"The {seen[0].failure['stage']} calls sys.exit."  # type: ignore[index]
         yield crash_finding("GS809", message, _MEND[809], seen)

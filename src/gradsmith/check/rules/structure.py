@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations
-from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, joined, maker, worst
+from gradsmith.check.rules._shared import any_dimensions, compared_finding, crash_finding, failed, joined, maker, worst
 from gradsmith.check.rules.examples.structure import EXAMPLES
 
 __all__ = ["RULES"]
@@ -152,15 +152,9 @@ def nearby_fails(observations: Observations) -> Iterator[Finding]:
 
 
 def _expected_to_work(o: Observation, observations: Observations) -> bool:
-    """One more dimension is expected to work where the forward speaks of any number of dimensions."""
-    if o.failure is None or o.failure["type"] in _STATE:
+    if o.failure is None or o.failure["type"] in _STATE or o.data.get("kind") == "options":
         return False
-    if o.data.get("kind") in ("ndim", "options"):
-        units = observations.first("source").get("units", [])
-        text = "".join(u["text"] for u in units if u["role"] in ("forward", "function"))
-        spoken = ("reshape(-1", "view(-1", "shape[-1]", "shape[:-1]", "size(-1)", "dim=-1", "flatten(", "...")
-        return o.data["kind"] == "ndim" and any(s in text for s in spoken)
-    return True
+    return o.data.get("kind") != "ndim" or any_dimensions(observations)
 
 
 def twice(observations: Observations) -> Iterator[Finding]:

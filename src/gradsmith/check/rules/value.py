@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from gradsmith.check._diagnosis import diagnose, factor_of
 from gradsmith.check._finding import Finding, Rule
 from gradsmith.check._observation import Observation, Observations
-from gradsmith.check.rules._shared import compared_finding, is_waived, joined, maker
+from gradsmith.check.rules._shared import any_dimensions, compared_finding, is_waived, joined, maker
 from gradsmith.check.rules.examples.value import EXAMPLES
 
 __all__ = ["RULES", "base_is_wrong"]
@@ -110,7 +110,9 @@ def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Findin
         seen = [
             o
             for o in _judged(observations, "neighbour")
-            if o.data.get("kind") in _KINDS[number] and not _alternatives(o, "output ignored")
+            if o.data.get("kind") in _KINDS[number]
+            and not _alternatives(o, "output ignored")
+            and (o.data["kind"] != "ndim" or any_dimensions(observations))
         ]
         if seen:
             message = (
