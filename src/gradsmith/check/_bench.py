@@ -24,7 +24,7 @@ __all__ = ["Bench", "StopChecking", "Trial", "inner"]
 SUPPORTED = (KeyboardInterrupt,)  # what the user's own Ctrl-C raises goes through
 
 
-class StopChecking(Exception):  # noqa: N818  (it is no error: there is no time left)
+class StopChecking(Exception):
     """No time is left."""
 
 
@@ -70,7 +70,9 @@ def inner(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
 class Bench:
     """Runs a subject and writes down what is seen."""
 
-    def __init__(self, subject: Subject, sample: Sample, *, seed: int, clock: Clock, thorough: bool, fast: bool) -> None:
+    def __init__(
+        self, subject: Subject, sample: Sample, *, seed: int, clock: Clock, thorough: bool, fast: bool
+    ) -> None:
         self.subject = subject
         self.given = sample  # as the author passed it
         self.sample = sample  # in the precision the laws are tried in; set once that is known
@@ -134,7 +136,7 @@ class Bench:
             raise StopChecking
         state, started = GlobalState(), time.monotonic()
         try:
-            with self.clock.limit(self.clock.timeout / 5):
+            with self.clock.limit(self.clock.timeout / 10):
                 yield
         except SUPPORTED:
             raise
@@ -146,7 +148,7 @@ class Bench:
                 self.see("exit", failure=trial.failure)
             if isinstance(error, OvertimeError):
                 self.hangs += 1
-                self.see("hang", stage=stage, seconds=time.monotonic() - started, **{"failure": trial.failure})
+                self.see("hang", stage=stage, seconds=time.monotonic() - started, failure=trial.failure)
         finally:
             self.durations.append(time.monotonic() - started)
             for name, (before, after) in state.changed().items():
@@ -198,7 +200,9 @@ class Bench:
         )
         seed_everything(self.seed if seed is None else seed)
         with self.guarded(trial, "forward"), around():
-            passed = [t.clone() if t.requires_grad else t for t in trial.leaves] if self.through_clones else trial.leaves
+            passed = (
+                [t.clone() if t.requires_grad else t for t in trial.leaves] if self.through_clones else trial.leaves
+            )
             result = self.call(sample, passed, function)
             self._take(trial, result)
         if trial.ok and backward:

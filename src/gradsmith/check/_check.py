@@ -19,7 +19,17 @@ from gradsmith.check._report import Report
 from gradsmith.check._sample import Sample, sample_of
 from gradsmith.check._source import source_observation
 from gradsmith.check._subject import Subject
-from gradsmith.check.probes import higher, incoming, lifetime, numerics, pictures, registered, state, structure, transforms
+from gradsmith.check.probes import (
+    higher,
+    incoming,
+    lifetime,
+    numerics,
+    pictures,
+    registered,
+    state,
+    structure,
+    transforms,
+)
 from gradsmith.check.probes.first import first_call, repeats
 from gradsmith.check.probes.value import Judge
 from gradsmith.errors import UsageError
@@ -111,9 +121,22 @@ def check(
         timeout=float(timeout),
         progress=progress,
     )
+    _refuse_undifferentiable(observations)
     findings = find(observations, waive=waive, select=select, ignore=ignore)
     observations.items.append(Observation("seconds", data={"seconds": time.monotonic() - started}))
     return Report(observations, findings)
+
+
+def _refuse_undifferentiable(observations: Observations) -> None:
+    """A subject without a gradient that has no use for one is no faulty gradient, but none at all."""
+    data, subject = observations.first("unattached"), observations.first("subject")
+    if not data or data["depends"] or (subject["kind"] == "Function" and data["returned"] == "nothing"):
+        return
+    what = "returns no tensor" if data["returned"] == "nothing" else "has no gradient and does not change with the inputs"
+    raise UsageError(
+        f"subject: what {subject['name']} returns {what}; expected a differentiable function of the inputs that "
+        f"require grad"
+    )
 
 
 def observe(
@@ -206,7 +229,7 @@ def _steps(bench: Bench, reference_function: Callable[..., Any] | None) -> list[
         ("calls that overlap", lambda: state.interleaved(bench)),
         ("the backward again", lambda: state.twice(bench)),
         ("another thread", lambda: state.other_thread(bench)),
-        ("double backward", lambda: higher.double_backward(bench)),
+        ("double backward", lambda: higher.double_backward(bench, reference)),
         ("forward mode", lambda: higher.forward_mode(bench)),
         ("the given precision", lambda: numerics.given_precision(bench)),
         ("large and tiny numbers", lambda: numerics.finite(bench, reference)),
@@ -245,7 +268,14 @@ def _nearby(bench: Bench, judge: Judge) -> None:
         verdict = judge(neighbour.sample, law=law, floor=neighbour.floor * 1e-7 * base, kind=neighbour.kind)
         if verdict is not None:
             used[neighbour.kind] = used.get(neighbour.kind, 0) + 1
-        bench.see("sample", neighbour.sample, name=neighbour.sample.name, inputs=neighbour.sample.described(), used=verdict is not None, why="" if verdict is not None else "the forward does not take it")
+        bench.see(
+            "sample",
+            neighbour.sample,
+            name=neighbour.sample.name,
+            inputs=neighbour.sample.described(),
+            used=verdict is not None,
+            why="" if verdict is not None else "the forward does not take it",
+        )
 
 
 def _transforms(bench: Bench) -> None:
@@ -283,5 +313,3 @@ def _describe(bench: Bench, printed: int, warnings: Sequence[str]) -> None:
     if bench.changes:
         bench.see("global state", changes={k: list(v) for k, v in bench.changes.items()})
     bench.see("noise", printed=printed, warnings=list(warnings))
-
-

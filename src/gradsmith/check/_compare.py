@@ -145,7 +145,9 @@ def _place(error: BaseException) -> tuple[str, str]:
         path = os.path.abspath(frame.filename)
         if not path.startswith((ours + os.sep, theirs + os.sep)) or f"{os.sep}learn{os.sep}" in path:
             number = frame.lineno or 0
-            return f"{_short(frame.filename)}:{number} in {frame.name}", linecache.getline(frame.filename, number).strip()
+            return f"{_short(frame.filename)}:{number} in {frame.name}", linecache.getline(
+                frame.filename, number
+            ).strip()
     return "", ""
 
 

@@ -48,7 +48,11 @@ def _codes(argument: str, given: Iterable[str]) -> list[str]:
         code = by_name.get(text.lower(), text.upper())
         if argument == "waive" and text.lower() in LAWS:
             found.append(text.lower())
-        elif len(code) >= 2 and any(k.startswith(code) for k in known) and not (argument == "waive" and code not in known):
+        elif (
+            len(code) >= 2
+            and any(k.startswith(code) for k in known)
+            and not (argument == "waive" and code not in known)
+        ):
             found.append(code)
         else:
             options = [*known, *by_name, *(LAWS if argument == "waive" else [])]

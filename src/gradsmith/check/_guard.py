@@ -145,6 +145,14 @@ class RandomState:
         numpy = sys.modules.get("numpy")
         self.numpy = numpy.random.get_state() if numpy is not None else None  # type: ignore[attr-defined]
 
+    def words(self) -> dict[str, str]:
+        """The states in a form that can be compared."""
+        found = {"torch": str(hash(bytes(self.torch.tolist())))}
+        found["random"] = str(hash(self.python))
+        if self.numpy is not None:
+            found["numpy"] = str(hash((self.numpy[1].tobytes(), self.numpy[2])))
+        return found
+
     def restore(self) -> None:
         torch.set_rng_state(self.torch)
         random.setstate(self.python)
@@ -181,8 +189,14 @@ def quiet() -> Iterator[Noise]:
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), warnings.catch_warnings(record=True) as w:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+            warnings.catch_warnings(record=True) as w,
+        ):
             warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch(\.|$)")
+            warnings.filterwarnings("ignore", message=r".*torch\.jit\.script.* is deprecated")
             yield noise
     finally:
         for logger, level in zip(loggers, levels, strict=True):

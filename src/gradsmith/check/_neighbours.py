@@ -55,15 +55,15 @@ def _values(bench: Bench) -> Iterator[Neighbour]:
 
     yield Neighbour("values", moved("values in another order", mixed))
     yield Neighbour("values", moved("negated", lambda t, i: -t + _jitter(bench, t, f"neg{i}")))
-    for factor in (3.0, 30.0, 1000.0, 0.03, 1e-3):
+    for factor in (3.0, 20.0, 0.03, 1e-3) if len(sample.needed) > 1 else (3.0, 20.0, 300.0, 0.03, 1e-3):
         floor = 1.0 if factor > 1 else 0.0
         words = f"inputs times {factor:g}"
         yield Neighbour("values", moved(words, lambda t, i, f=factor: f * (t + _jitter(bench, t, f"x{i}"))), floor)
     if len(sample.needed) > 1:
         for i in sample.needed:
             tensors = list(sample.tensors)
-            tensors[i] = 30 * (tensors[i] + _jitter(bench, tensors[i], "one"))
-            yield Neighbour("values", sample.with_tensors(f"{sample.names[i]} times 30", tensors), 1.0)
+            tensors[i] = 20 * (tensors[i] + _jitter(bench, tensors[i], "one"))
+            yield Neighbour("values", sample.with_tensors(f"{sample.names[i]} times 20", tensors), 1.0)
 
 
 def _jitter(bench: Bench, t: torch.Tensor, key: str) -> torch.Tensor:
@@ -179,9 +179,9 @@ def _dimensions(bench: Bench) -> Iterator[Neighbour]:
             torch.stack([t, t.roll(1, -1) if t.dim() else t]) if i in which else t for i, t in enumerate(sample.tensors)
         ]
         yield Neighbour("ndim", sample.with_tensors(f"{words} with one dimension more", more))
-        if all(sample.tensors[i].dim() > 1 and sample.tensors[i].shape[0] for i in which):
+        if words != "every input" and all(sample.tensors[i].dim() > 1 and sample.tensors[i].shape[0] for i in which):
             fewer = [t[0].clone() if i in which else t for i, t in enumerate(sample.tensors)]
-            yield Neighbour("ndim", sample.with_tensors(f"{words} with one dimension less", fewer))
+            yield Neighbour("fewer dimensions", sample.with_tensors(f"{words} with one dimension less", fewer))
 
 
 def _indices(bench: Bench) -> Iterator[Neighbour]:
@@ -206,13 +206,30 @@ _CHOICES = ("mean", "sum", "none")
 
 
 def _options(bench: Bench) -> Iterator[Neighbour]:
-    """Other values of the options that are no tensors."""
+    """Other values of the options that are no tensors, those left at their default too."""
     sample = bench.sample
     for place, value in enumerate(_constants(sample.structure)):
         for new in _other_values(value):
-            structure = _replaced(sample.structure, place, new)
             words = f"option {value!r} made {new!r}"
-            yield Neighbour("options", replace(sample.with_tensors(words, sample.tensors), structure=structure))
+            yield Neighbour("options", replace(sample, name=words, structure=_replaced(sample.structure, place, new)))
+    defaults = bench.subject.defaults(_count(sample.structure))
+    for place, (name, value) in enumerate(defaults):
+        for new in _other_values(value):
+            given = [*[v for _, v in defaults[:place]], new]
+            words = f"option {name}={value!r} made {new!r}"
+            yield Neighbour("options", replace(sample, name=words, structure=_extended(sample.structure, given)))
+
+
+def _count(structure: Structure) -> int:
+    """Positional arguments; too many where some are given by keyword, which may not be given again."""
+    (args, kwargs) = structure[3]
+    return len(args[3]) if not kwargs[3] else 10_000
+
+
+def _extended(structure: Structure, values: list[Any]) -> Structure:
+    kind, cls, keys, (args, kwargs) = structure
+    more = (args[0], args[1], args[2], (*args[3], *[("=", v) for v in values]))
+    return (kind, cls, keys, (more, kwargs))
 
 
 def _other_values(value: Any) -> list[Any]:
@@ -221,7 +238,7 @@ def _other_values(value: Any) -> list[Any]:
     if type(value) is float and value:
         return [value * 1.5, value * 0.4]
     if type(value) is int and not isinstance(value, bool):
-        return [value + 1]
+        return [value + 1, value - 1]
     if isinstance(value, str) and value in _CHOICES:
         return [c for c in _CHOICES if c != value]
     return []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Iterable
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
+
+from gradsmith.declare._private import function_class_of
 
 __all__ = ["custom_nodes", "declared_by_us", "is_ours", "reachable", "saved_tensors", "stashed"]
 
@@ -33,7 +38,7 @@ def is_ours(node: Any) -> bool:
 
 
 def _made_by(node: Any) -> str:
-    return str(getattr(getattr(node, "_forward_cls", None), "__module__", ""))
+    return str(getattr(function_class_of(node), "__module__", ""))
 
 
 def declared_by_us(outputs: Iterable[torch.Tensor]) -> bool:
@@ -58,18 +63,25 @@ def stashed(node: Any) -> dict[str, list[torch.Tensor]]:
 
 
 def reachable(value: Any, depth: int = 0) -> Iterable[torch.Tensor]:
-    """Tensors in nested containers and partial functions."""
+    """Tensors in nested containers, partial functions, closures and plain objects."""
     if isinstance(value, torch.Tensor):
         yield value
+    elif depth >= 5 or isinstance(value, (str, bytes, int, float, type, ModuleType, torch.nn.Module)):
+        return
     elif isinstance(value, dict):
-        for item in value.values():
+        for item in list(value.values()):
             yield from reachable(item, depth + 1)
-    elif isinstance(value, (list, tuple, set)) and depth < 6:
+    elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
             yield from reachable(item, depth + 1)
-    elif depth < 3 and callable(value) and getattr(value, "__closure__", None):
-        for cell in value.__closure__:
-            try:
-                yield from reachable(cell.cell_contents, depth + 3)
-            except ValueError:
-                continue
+    elif isinstance(value, functools.partial):
+        yield from reachable([value.func, value.args, value.keywords], depth)
+    elif isinstance(value, MethodType):
+        yield from reachable(value.__self__, depth + 1)
+    elif isinstance(value, FunctionType):
+        for cell in value.__closure__ or ():
+            with contextlib.suppress(ValueError):  # a cell that is still empty
+                yield from reachable(cell.cell_contents, depth + 1)
+    else:
+        slots = [getattr(value, n, None) for n in getattr(type(value), "__slots__", ()) if isinstance(n, str)]
+        yield from reachable([*getattr(value, "__dict__", {}).values(), *slots], depth + 1)

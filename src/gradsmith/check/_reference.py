@@ -42,7 +42,13 @@ class Reference:
         elif subject.kind in ("Module", "function"):
             self.kind, self.function = "forward", _inside_plain(subject.call)
 
-    def trial(self, sample: Sample, trial: Trial, cotangents: Sequence[torch.Tensor] | None = None) -> Trial | None:
+    def trial(
+        self,
+        sample: Sample,
+        trial: Trial,
+        cotangents: Sequence[torch.Tensor] | None = None,
+        create_graph: bool = False,
+    ) -> Trial | None:
         """The reference by autograd, on the outputs and incoming gradients of a trial; None where there is none."""
         if self.function is None:
             return None
@@ -66,7 +72,7 @@ class Reference:
         found.outputs = [f for f, _ in pairs]
         found.tracked = [k for k in range(len(pairs)) if found.outputs[k].requires_grad]
         given = [given[k].to(found.outputs[k].dtype) for k in use]
-        self.bench.backward(found, given)
+        self.bench.backward(found, given, create_graph=create_graph)
         if not found.ok:
             return None
         return found

@@ -11,22 +11,16 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
-from torch._library.custom_ops import CustomOpDef
+from torch.library import CustomOpDef
 
 from gradsmith.check._observation import Observation
+from gradsmith.declare._private import OPERATORS, operator_definition, operator_facts
 
 __all__ = ["read_source", "source_observation"]
 
 ROLES = {"forward", "backward", "setup_context", "jvp", "vmap", "vjp"}
 # Code of these is not the author's.
 FOREIGN = {"torch", "builtins", "typing", "abc", "numpy", "functools", "contextlib"}
-# Where an operator keeps its functions.
-OPERATOR_PARTS = {
-    "forward": "_init_fn",
-    "backward": "_backward_fn",
-    "setup_context": "_setup_context_fn",
-    "vmap": "_vmap_fn",
-}
 # A wrapper leads to a Function, which leads to helpers: more than this is a whole package.
 MOST_UNITS = 120
 
@@ -72,8 +66,8 @@ def _bare(subject: Any) -> Any:
     while True:
         if isinstance(subject, functools.partial):
             subject = subject.func
-        elif isinstance(subject, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-            return _operators().get(str(subject).removesuffix(".default").replace(".", "::"), subject)
+        elif isinstance(subject, OPERATORS):
+            return operator_definition(subject)
         elif _is_function_class(owner := getattr(subject, "__self__", None)):
             return owner
         elif not isinstance(subject, type) and callable(inner := inspect.getattr_static(subject, "__wrapped__", None)):
@@ -84,12 +78,6 @@ def _bare(subject: Any) -> Any:
 
 def _is_function_class(thing: Any) -> bool:
     return isinstance(thing, type) and issubclass(thing, torch.autograd.Function)
-
-
-def _operators() -> Any:
-    from torch._library import custom_ops
-
-    return getattr(custom_ops, "OPDEFS", {})
 
 
 class _Reader:
@@ -147,21 +135,17 @@ class _Reader:
                 self.function(function, role, name, kind.__name__, owner_kind, _inner(member) is not function)
 
     def operator(self, definition: CustomOpDef) -> str:
-        name = definition._qualname
+        facts = operator_facts(definition)
         if id(definition) in self.seen:
-            return name
+            return facts.name
         self.seen.add(id(definition))
-        arguments = definition._opoverload._schema.arguments
-        self.owners[name] = {
-            "mutates": [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write],
-            "tensors": [a.name for a in arguments if "Tensor" in str(a.type)],
-        }
-        for role, attribute in OPERATOR_PARTS.items():
-            function = _function(getattr(definition, attribute, None))
+        self.owners[facts.name] = {"mutates": facts.mutates, "tensors": facts.tensors}
+        for role, part in facts.parts.items():
+            function = _function(part)
             if function is not None:
                 self.root = self.root or _root(function)
-                self.function(function, role, function.__name__, name, "custom_op")
-        return name
+                self.function(function, role, function.__name__, facts.name, "custom_op")
+        return facts.name
 
     def function(
         self,

@@ -12,6 +12,7 @@ from torch.autograd import Function
 from torch.library import CustomOpDef
 
 from gradsmith.declare import CustomGradient, DeclaredFunction, SurrogateGradient
+from gradsmith.declare._private import OPERATORS, operator_definition, operator_facts
 from gradsmith.errors import UsageError
 
 __all__ = ["Subject", "fitted"]
@@ -31,6 +32,8 @@ class Subject:
 
     def __init__(self, subject: Any, gradient_of: Callable[..., Any] | None = None) -> None:
         subject = _class_of_apply(subject)
+        if isinstance(subject, OPERATORS):
+            subject = operator_definition(subject)
         self.written: Any = subject
         self.intent: Callable[..., Any] | None = gradient_of
         self.plain: Callable[..., Any] | None = None
@@ -49,8 +52,10 @@ class Subject:
         elif isinstance(subject, Function):
             raise UsageError(f"subject: got an instance of {type(subject).__name__}; pass the class itself")
         elif isinstance(subject, type) and issubclass(subject, torch.nn.Module):
-            raise UsageError(f"subject: got the class {subject.__name__}; pass a module, such as {subject.__name__}(...)")
-        elif isinstance(subject, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            raise UsageError(
+                f"subject: got the class {subject.__name__}; pass a module, such as {subject.__name__}(...)"
+            )
+        elif isinstance(subject, OPERATORS):
             self.kind, self.name, self.call = "custom_op", str(subject), subject
         elif callable(subject):
             self.kind, self.name, self.call = "function", _name(subject), subject
@@ -79,9 +84,9 @@ class Subject:
             self.plain = functools.partial(_without_intermediates, declared)
 
     def _of_custom_op(self, op: CustomOpDef) -> None:
-        self.kind, self.name, self.call = "custom_op", op._qualname, op
-        implementation = getattr(op, "_init_fn", None)
-        self.plain = implementation if callable(implementation) else None
+        facts = operator_facts(op)
+        self.kind, self.name, self.call = "custom_op", facts.name, op
+        self.plain = facts.parts.get("forward")
         self.written = op
 
     def _of_module(self, module: torch.nn.Module) -> None:
@@ -106,8 +111,8 @@ class Subject:
         self.call = call if self.parameters else alone
 
     @property
-    def parameter_names(self) -> list[str]:
-        """The names of the forward's parameters, as far as they are known."""
+    def signature(self) -> list[inspect.Parameter]:
+        """The parameters of the forward that an argument can be given for, as far as they are known."""
         target: Any = self.call
         if self.function is not None:
             target = self.function.forward
@@ -119,10 +124,18 @@ class Subject:
             parameters = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
             return []
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        if self.function is not None and not _has_setup_context(self.function):
-            names = names[1:]
-        return names
+        found = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        return found[1:] if self.function is not None and not _has_setup_context(self.function) else found
+
+    @property
+    def parameter_names(self) -> list[str]:
+        return [p.name for p in self.signature]
+
+    def defaults(self, given: int) -> list[tuple[str, Any]]:
+        """Names and values of the options that come after so many positional arguments."""
+        given -= bool(self.parameters)
+        rest = [p for p in self.signature[given:] if p.kind is not p.KEYWORD_ONLY]
+        return [] if any(p.default is p.empty for p in rest) else [(p.name, p.default) for p in rest]
 
 
 def _class_of_apply(subject: Any) -> Any:

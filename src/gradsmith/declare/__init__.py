@@ -10,6 +10,7 @@ from gradsmith.declare._private import direct_apply as direct_apply
 from gradsmith.declare._private import functorch_is_active as functorch_is_active
 from gradsmith.declare._private import transforms_active as transforms_active
 from gradsmith.declare._public import custom_gradient, gradient_of, straight_through
+from gradsmith.declare._public import meant_as as meant_as
 
 __all__ = [
     "CustomGradient",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -12,14 +13,18 @@ from torch._C import _functorch, _is_any_autocast_enabled
 from torch._subclasses.fake_tensor import fake_tensor_tls
 from torch.autograd import Function, forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.library import CustomOpDef
 
 __all__ = [
+    "OPERATORS",
+    "OperatorFacts",
     "any_autocast_enabled",
     "being_traced",
     "constant_while_tracing",
     "direct_apply",
     "forward_ad",
     "forward_mode_active",
+    "function_class_of",
     "functorch_is_active",
     "has_tangent",
     "is_compiling",
@@ -28,6 +33,8 @@ __all__ = [
     "is_view",
     "not_compiled",
     "one_node_while_tracing",
+    "operator_definition",
+    "operator_facts",
     "primal",
     "real_constants_allowed",
     "recording",
@@ -152,3 +159,48 @@ def _layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.unwrap_if_dead(_functorch.get_unwrapped(tensor))
         yield tensor
+
+
+def function_class_of(node: Any) -> type[Function] | None:
+    """The Function class whose backward a graph node runs; None for nodes that are not written in Python."""
+    found: type[Function] | None = getattr(node, "_forward_cls", None)
+    return found
+
+
+# --- operators of torch.library --------------------------------------------------------------------
+
+OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+
+
+def operator_definition(operator: Any) -> Any:
+    """The `custom_op` definition behind an operator taken from `torch.ops`, or the operator itself."""
+    from torch._library.custom_ops import OPDEFS
+
+    return OPDEFS.get(str(operator).removesuffix(".default").replace(".", "::"), operator)
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """What a `custom_op` is made of: its name, its Python functions by role, what its schema says of its arguments."""
+
+    name: str
+    parts: dict[str, Callable[..., Any]]
+    mutates: list[str]
+    tensors: list[str]
+
+
+def operator_facts(definition: CustomOpDef) -> OperatorFacts:
+    arguments = definition._opoverload._schema.arguments
+    attributes = {
+        "forward": "_init_fn",
+        "backward": "_backward_fn",
+        "setup_context": "_setup_context_fn",
+        "vmap": "_vmap_fn",
+    }
+    parts = {role: getattr(definition, attribute, None) for role, attribute in attributes.items()}
+    return OperatorFacts(
+        definition._qualname,
+        {role: part for role, part in parts.items() if part is not None},
+        [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write],
+        [a.name for a in arguments if "Tensor" in str(a.type)],
+    )

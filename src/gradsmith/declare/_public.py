@@ -21,10 +21,15 @@ R = TypeVar("R")
 def custom_gradient(function: Callable[P, R], /) -> CustomGradient[P, R]: ...
 @overload
 def custom_gradient(
-    *, keep: Sequence[str] = (), linear: bool = True
+    *, keep: Sequence[str] = (), linear: bool = True, gradient_of: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, R]], CustomGradient[P, R]]: ...
 def custom_gradient(
-    function: Callable[..., Any] | None = None, /, *, keep: Sequence[str] = (), linear: bool = True
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    keep: Sequence[str] = (),
+    linear: bool = True,
+    gradient_of: Callable[..., Any] | None = None,
 ) -> Any:
     """Declare a function whose backward is written by hand.
 
@@ -48,6 +53,9 @@ def custom_gradient(
         keep: names of intermediates the forward hands over with `return keep(output, name=tensor)`.
         linear: whether the backward is linear in the incoming gradient, as a true derivative is. Say False for one
             that clips or normalises; forward mode, which does not exist for it, then raises.
+        gradient_of: where the gradient is meant to differ from the derivative of the forward, the callable whose
+            derivative it is, of the same parameters or the first of them. It never runs in training: `check` compares
+            the backward with it.
 
     Returns:
         A function of the same name, signature, docstring and types, that pickles like any function.
@@ -74,14 +82,30 @@ def custom_gradient(
         >>> torch.func.hessian(lambda x: square(x).sum())(x.detach()).diagonal()
         tensor([2., 2., 2.])
     """
+    if gradient_of is not None:
+        checked_callable(gradient_of, "custom_gradient(gradient_of=...)")
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
         raise DeclarationError(f"keep is {keep!r}; expected a list of names, such as keep=['mask']")
 
     def declare(function: Callable[P, R]) -> CustomGradient[P, R]:
         checked_callable(function, "custom_gradient")
-        return CustomGradient(function, Explicit(Forward(function, keep), linear=linear))
+        return meant_as(gradient_of)(CustomGradient(function, Explicit(Forward(function, keep), linear=linear)))
 
     return declare if function is None else declare(function)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def meant_as(intent: Callable[..., Any] | None) -> Callable[[F], F]:
+    """Mark a function with the callable whose derivative its gradient is meant to be; `check` reads it there."""
+
+    def mark(function: F) -> F:
+        if intent is not None:
+            function.__gradient_of__ = intent  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def gradient_of(surrogate: Callable[..., Any], /) -> Callable[[Callable[P, R]], SurrogateGradient[P, R]]:

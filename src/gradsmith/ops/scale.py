@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
-from gradsmith.declare import custom_gradient, direct_apply, functorch_is_active
+from gradsmith.declare import custom_gradient, direct_apply, functorch_is_active, meant_as
 from gradsmith.ops._checks import check_differentiable, check_number
 
 __all__ = ["reverse_gradient", "scale_gradient"]
 
 
+@meant_as(lambda x, scale: x * scale)
 def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
     """The identity, whose gradient is multiplied by `scale`.
 
@@ -60,6 +61,7 @@ def scale_gradient(x: torch.Tensor, scale: float) -> torch.Tensor:
     return _declared(x, scale)
 
 
+@meant_as(lambda x, strength=1.0: x * -strength)
 def reverse_gradient(x: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
     """The identity, whose gradient is multiplied by `-strength`: a gradient reversal layer.
 
@@ -90,7 +92,7 @@ def reverse_gradient(x: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
     return scale_gradient(x, -strength)
 
 
-@custom_gradient
+@custom_gradient(gradient_of=lambda x, scale: x * scale)
 def _declared(x: torch.Tensor, scale: float) -> torch.Tensor:
     check_differentiable("scale_gradient", "x", x)
     check_number("scale_gradient", "scale", scale)

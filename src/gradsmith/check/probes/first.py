@@ -39,7 +39,12 @@ def first_call(bench: Bench) -> bool:
 
 def _described(trial: Trial) -> list[dict[str, object]]:
     return [
-        {"name": n, "shape": list(o.shape), "dtype": str(o.dtype).removeprefix("torch."), "has_gradient": o.requires_grad}
+        {
+            "name": n,
+            "shape": list(o.shape),
+            "dtype": str(o.dtype).removeprefix("torch."),
+            "has_gradient": o.requires_grad,
+        }
         for n, o in zip(trial.names, trial.outputs, strict=True)
     ]
 
@@ -98,6 +103,9 @@ def _set_precision(bench: Bench, trial: Trial) -> None:
         single = bench.given.to(torch.float32)
         if bench.run(single, backward=trial.ok).ok:
             bench.sample = single
+    if trial.ok and found.failure is not None and found.failure["stage"] == "backward":
+        bench.see("precision", "in float64", failure=found.failure)
+        return
     why = found.failure["text"] if found.failure else "its output is not float64 for a float64 input"
     bench.see("precision", bench.given, dtype=str(bench.sample.dtype).removeprefix("torch."), why=why)
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from gradsmith.check._bench import Bench, Trial, inner
 from gradsmith.check._compare import compare
-from gradsmith.check._nodes import custom_nodes
 from gradsmith.check._observation import Comparison, wrong
+from gradsmith.check._reference import Reference
 from gradsmith.declare._private import forward_ad
 
 __all__ = ["double_backward", "forward_mode"]
 
 
-def double_backward(bench: Bench) -> None:
+def double_backward(bench: Bench, reference: Reference) -> None:
     """Differentiate the gradient, with an incoming gradient that requires grad and with one that does not.
 
     What is right is measured: the gradient itself, moved along a direction, by central differences.
     """
     for position in ("the incoming gradient requires grad", "the incoming gradient does not require grad"):
-        _one_position(bench, position, position.endswith("gradient requires grad"))
+        _one_position(bench, reference, position, position.endswith("gradient requires grad"))
 
 
-def _one_position(bench: Bench, position: str, with_gradient: bool) -> None:
+def _one_position(bench: Bench, reference: Reference, position: str, with_gradient: bool) -> None:
     sample = bench.sample
     trial = bench.run(backward=False)
     if not trial.ok:
@@ -60,18 +59,68 @@ def _one_position(bench: Bench, position: str, with_gradient: bool) -> None:
             if measured is not None:
                 name = f"the incoming gradient of {trial.names[trial.tracked[k]]}"
                 comparisons.append(_compared(bench, name, found[len(names) + k], *measured))
+    if any(wrong(c) for c in comparisons) and _like_the_reference(bench, reference, trial, g, weights, found):
+        comparisons = [{**c, "error": 0.0} for c in comparisons]
     silent = not tracked or all(f is None for f in found)
     status = "right" if not any(wrong(c) for c in comparisons) else "silent" if silent else "wrong"
     bench.see("second order", condition=position, comparisons=comparisons, silent=silent, status=status)
 
 
+def _like_the_reference(
+    bench: Bench,
+    reference: Reference,
+    trial: Trial,
+    g: Sequence[torch.Tensor],
+    weights: dict[int, torch.Tensor],
+    found: Sequence[torch.Tensor | None],
+) -> bool:
+    """Whether the reference, differentiated twice by autograd, gives the same.
+
+    A gradient declared by a surrogate with constants in it, or passed on through one, need not be the derivative of what
+    it is numerically.
+    """
+    sample = bench.sample
+    fresh = [c.detach().requires_grad_(c.requires_grad) for c in g]
+    twin = reference.trial(sample, trial, fresh, create_graph=True)
+    if twin is None:
+        return False
+    grads = {i: twin.grads[i] for i in sample.needed}
+    tracked = {i: grad for i, grad in grads.items() if grad is not None and grad.requires_grad}
+    wanted = [twin.leaves[i] for i in sample.needed] + [c for c in fresh if c.requires_grad]
+    expected: Sequence[torch.Tensor | None] = [None] * len(wanted)
+    if tracked:
+        holder = Trial()
+        with bench.guarded(holder, "second backward"):
+            total = sum((grad * weights[i].conj()).sum().real for i, grad in tracked.items())
+            expected = torch.autograd.grad(total, wanted, allow_unused=True)  # type: ignore[arg-type]
+        if holder.failure is not None:
+            return False
+    return all(_close(a, b, bench.loose) for a, b in zip(found, expected, strict=True))
+
+
+def _close(a: torch.Tensor | None, b: torch.Tensor | None, relative: float) -> bool:
+    if a is None or b is None:
+        given = b if a is None else a
+        return given is None or not bool((given != 0).any())
+    limit = relative * max(float(b.abs().max()), 1e-12) if b.numel() else 0.0
+    return a.shape == b.shape and (not a.numel() or float((a - b).abs().max()) <= limit)
+
+
 def _compared(
-    bench: Bench, name: str, found: torch.Tensor | None, direction: torch.Tensor, value: float, error: float, scale: float
+    bench: Bench,
+    name: str,
+    found: torch.Tensor | None,
+    direction: torch.Tensor,
+    value: float,
+    error: float,
+    scale: float,
 ) -> Comparison:
     got = torch.tensor(inner(found, direction), dtype=torch.float64)
     expected = torch.tensor(value, dtype=torch.float64)
     tolerance = 20 * error + scale * (1e-6 if bench.dtype == torch.float64 else 2e-2)
-    found_comparison = compare(name, got, expected, tolerance=tolerance, relative=1e-3 if bench.dtype == torch.float64 else 5e-2)
+    found_comparison = compare(
+        name, got, expected, tolerance=tolerance, relative=1e-3 if bench.dtype == torch.float64 else 5e-2
+    )
     found_comparison["missing"] = found is None
     found_comparison["along"] = "a random direction"
     return found_comparison
@@ -133,7 +182,6 @@ def forward_mode(bench: Bench) -> None:
     base = bench.run()
     if not base.ok:
         return
-    classes = [getattr(n, "_forward_cls", None) for n in custom_nodes(base.outputs)]
     comparisons: list[Comparison] = []
     for i in sample.needed:
         tangent = bench.random_like(sample.tensors[i], f"t{i}")
@@ -149,7 +197,7 @@ def forward_mode(bench: Bench) -> None:
                 moved = forward_ad.unpack_dual(result.outputs[p]).tangent
                 pushed += inner(c, moved)
         if trial.failure is not None:
-            bench.see("transform", transform="forward mode", failure=trial.failure, classes=len(classes))
+            bench.see("transform", transform="forward mode", failure=trial.failure)
             return
         pulled = inner(base.grads[i], tangent)
         scale = (inner(base.grads[i], base.grads[i]) * inner(tangent, tangent)) ** 0.5
@@ -166,5 +214,3 @@ def forward_mode(bench: Bench) -> None:
             }
         )
     bench.see("transform", transform="forward mode", comparisons=comparisons)
-
-

@@ -10,6 +10,7 @@ from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare
 from gradsmith.check._nodes import custom_nodes, saved_tensors
 from gradsmith.check._sample import Sample, is_float
+from gradsmith.declare._private import version_of
 
 __all__ = ["input_layout", "layout", "layouts_of", "linearity", "mutation"]
 
@@ -44,9 +45,15 @@ def linearity(bench: Bench) -> None:
             largest = float(x.abs().max()) if x.numel() else 0.0
             got, expected = trial.grads[i], a * x + b * y
             comparisons.append(
-                compare(bench.sample.names[i], got, expected, tolerance=abs(a) * bench.tight * largest, relative=bench.tight)
+                compare(
+                    bench.sample.names[i], got, expected, tolerance=abs(a) * bench.tight * largest, relative=bench.tight
+                )
             )
         bench.see("linearity", condition=condition, comparisons=comparisons)
+
+
+def _largest(grads: Sequence[torch.Tensor | None]) -> float:
+    return max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
 
 
 def _pairs(sample: Sample, a: Trial, b: Trial) -> Iterator[tuple[str, torch.Tensor | None, torch.Tensor | None]]:
@@ -62,8 +69,8 @@ def layouts_of(shape: torch.Size) -> dict[str, Callable[[torch.Tensor], torch.Te
     if shape.numel() > 1:
         ways["expanded from one number"] = lambda t: t.reshape(-1)[:1].clone().reshape([1] * t.dim()).expand(t.shape)
     if len(shape) >= 2:
-        ways["transposed"] = lambda t: t.permute(*reversed(range(t.dim()))).contiguous().permute(
-            *reversed(range(t.dim()))
+        ways["transposed"] = lambda t: (
+            t.permute(*reversed(range(t.dim()))).contiguous().permute(*reversed(range(t.dim())))
         )
         if shape[0] > 1:
             ways["expanded along dim 0"] = lambda t: t[:1].clone().expand(t.shape)
@@ -112,7 +119,10 @@ def layout(bench: Bench) -> None:
         bench.see(
             "layout of the incoming gradient",
             condition=way,
-            comparisons=[compare(n, b, a, relative=bench.tight) for n, a, b in _pairs(bench.sample, flat, trial)],
+            comparisons=[
+                compare(n, b, a, tolerance=bench.tight * _largest(base.grads), relative=bench.tight)
+                for n, a, b in _pairs(bench.sample, flat, trial)
+            ],
         )
 
 
@@ -121,6 +131,9 @@ def input_layout(bench: Bench) -> None:
     sample = bench.sample
     if bench.random:
         bench.skip("layout of the inputs", "random numbers are drawn in the order of memory")
+        return
+    base = bench.run()
+    if not base.ok:
         return
     ways: dict[str, None] = {}
     for tensor in sample.tensors:
@@ -141,7 +154,10 @@ def input_layout(bench: Bench) -> None:
             compare(n, b, a, relative=bench.tight)
             for n, a, b in zip(flat.names, flat.outputs, trial.outputs, strict=False)
         ]
-        grads = [compare(n, b, a, relative=bench.tight) for n, a, b in _pairs(sample, flat, trial)]
+        floor = bench.tight * _largest(base.grads)
+        grads = [
+            compare(n, b, a, tolerance=floor, relative=bench.tight) for n, a, b in _pairs(sample, flat, trial)
+        ]
         bench.see("layout of the inputs", condition=way, comparisons=grads, outputs=outputs)
 
 
@@ -156,7 +172,11 @@ def mutation(bench: Bench) -> None:
     trial = bench.run(leaves=leaves, backward=False)
     if not trial.ok:
         return
-    written = [{"what": "input", "name": n} for n, a, b in zip(sample.names, sample.tensors, leaves, strict=True) if not _same(a, b)]
+    written = [
+        {"what": "input", "name": name}
+        for name, before, now in zip(sample.names, sample.tensors, leaves, strict=True)
+        if version_of(now) or not _same(before, now)
+    ]
     bench.see("mutation", condition="forward", written=written)
     saved = [t for node in custom_nodes(trial.outputs) for t in saved_tensors(node) if isinstance(t, torch.Tensor)]
     watched: list[tuple[str, str, torch.Tensor]] = [

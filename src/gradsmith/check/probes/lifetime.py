@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -110,7 +110,10 @@ def saved(bench: Bench) -> None:
         return
     bench.see(
         "saved by hooks",
-        comparisons=[compare(bench.sample.names[i], trial.grads[i], base.grads[i], relative=bench.tight) for i in bench.sample.needed],
+        comparisons=[
+            compare(bench.sample.names[i], trial.grads[i], base.grads[i], relative=bench.tight)
+            for i in bench.sample.needed
+        ],
         reads=max(reads.values(), default=0),
     )
     if bench.subject.kind not in ("Function",):
@@ -120,7 +123,13 @@ def saved(bench: Bench) -> None:
     rows = []
     for place, tensor in enumerate(kept):
         if isinstance(tensor, torch.Tensor):
-            rows.append({"place": place, "shape": list(tensor.shape), "read": _matters(bench, base.grads, place, tensor, len(packed))})
+            rows.append(
+                {
+                    "place": place,
+                    "shape": list(tensor.shape),
+                    "read": _matters(bench, base.grads, place, tensor, len(packed)),
+                }
+            )
     bench.see("saved", rows=rows)
 
 
@@ -170,5 +179,8 @@ def checkpointing(bench: Bench) -> None:
     bench.see(
         "transform",
         transform="checkpoint",
-        comparisons=[compare(bench.sample.names[i], trial.grads[i], base.grads[i], relative=bench.tight) for i in bench.sample.needed],
+        comparisons=[
+            compare(bench.sample.names[i], trial.grads[i], base.grads[i], relative=bench.tight)
+            for i in bench.sample.needed
+        ],
     )

@@ -95,7 +95,14 @@ def _jacobian(bench: Bench, reference: Reference, trial: Trial, i: int) -> None:
         if true is None:
             return
         expected.append(_row(true[i], columns))
-    bench.see("picture", kind="jacobian", input=sample.names[i], output=trial.names[trial.tracked[0]], got=got, expected=expected)
+    bench.see(
+        "picture",
+        kind="jacobian",
+        input=sample.names[i],
+        output=trial.names[trial.tracked[0]],
+        got=got,
+        expected=expected,
+    )
 
 
 def _row(grad: torch.Tensor | None, columns: int) -> list[float]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import torch
-
 from gradsmith.check._bench import Bench, StopChecking, Trial
 from gradsmith.check._compare import compare
-from gradsmith.check._guard import seed_everything
+from gradsmith.check._guard import RandomState, seed_everything
 from gradsmith.check._observation import Comparison
 from gradsmith.check._sample import Sample, is_float
 
@@ -26,7 +24,8 @@ def interleaved(bench: Bench) -> None:
     other = sample.with_tensors(
         "other values",
         [
-            t.flatten().roll(1).reshape(t.shape) + 0.01 * bench.random_like(t, f"other{i}") * float(t.abs().double().mean())
+            t.flatten().roll(1).reshape(t.shape)
+            + 0.01 * bench.random_like(t, f"other{i}") * float(t.abs().double().mean())
             if is_float(t) and sample.needs[i] and t.numel()
             else t
             for i, t in enumerate(sample.tensors)
@@ -68,23 +67,23 @@ def twice(bench: Bench) -> None:
 
 
 def random_numbers(bench: Bench) -> None:
-    """Whether random numbers are drawn, in which step, and whether the generator is seeded anew."""
-    states: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+    """Whether random numbers are drawn, in which step, and whether a generator is seeded anew."""
+    states: list[list[dict[str, Any]]] = []
     for seed in (bench.seed + 1, bench.seed + 2):
         seed_everything(seed)
-        start = torch.get_rng_state()
+        start = RandomState().words()
         trial = bench.run(backward=False, seed=seed)
-        middle = torch.get_rng_state()
+        middle = RandomState().words()
         bench.backward(trial)
-        states.append((start, middle, torch.get_rng_state()))
+        states.append([start, middle, RandomState().words()])
         if not trial.ok:
             return
     (start, middle, end), (_, _, other_end) = states
     bench.see(
         "random numbers",
-        forward=not torch.equal(start, middle),
-        backward=not torch.equal(middle, end),
-        reseeds=torch.equal(end, other_end),
+        forward=start != middle,
+        backward=middle != end,
+        reseeds=[name for name, state in end.items() if state == other_end[name]],
     )
 
 

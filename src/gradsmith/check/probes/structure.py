@@ -14,7 +14,9 @@ from torch.autograd import Function
 
 from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare
+from gradsmith.check._sample import Sample
 from gradsmith.check._nodes import custom_nodes, is_ours, reachable
+from gradsmith.declare._private import function_class_of
 
 __all__ = ["captured", "raw_returns", "same_tensor_twice", "subsets", "unused_outputs"]
 
@@ -22,7 +24,7 @@ __all__ = ["captured", "raw_returns", "same_tensor_twice", "subsets", "unused_ou
 def functions_in(bench: Bench) -> list[type[Function]]:
     """The Function classes that take part, gradsmith's own left out."""
     trial = bench.run(backward=False)
-    classes = [getattr(n, "_forward_cls", None) for n in custom_nodes(trial.outputs) if not is_ours(n)]
+    classes = [function_class_of(n) for n in custom_nodes(trial.outputs) if not is_ours(n)]
     found = [c for c in dict.fromkeys(classes) if isinstance(c, type)]
     if bench.subject.function is not None and bench.subject.function not in found:
         found.append(bench.subject.function)
@@ -59,35 +61,40 @@ def _recorded(function: type[Function], calls: list[tuple[str, tuple[Any, ...], 
 
 def raw_returns(bench: Bench) -> None:
     """What backward returns, before the engine sums and casts it: None, shape, dtype, device."""
-    for function in functions_in(bench):
-        calls: list[tuple[str, tuple[Any, ...], Any]] = []
-        with _recorded(function, calls):
-            trial = bench.run()
-        if not trial.ok:
+    for sample in [bench.sample] if bench.given.dtype == bench.sample.dtype else [bench.sample, bench.given]:
+        for function in functions_in(bench):
+            _raw_returns(bench, sample, function)
+
+
+def _raw_returns(bench: Bench, sample: Sample, function: type[Function]) -> None:
+    calls: list[tuple[str, tuple[Any, ...], Any]] = []
+    with _recorded(function, calls):
+        trial = bench.run(sample)
+    if not trial.ok:
+        return
+    forwards = [args for name, args, _ in calls if name == "forward"]
+    backwards = [(args, returned) for name, args, returned in calls if name == "backward"]
+    if len(forwards) != 1 or len(backwards) != 1:
+        return
+    with_context = function.setup_context is Function.setup_context
+    inputs = forwards[0][1:] if with_context else forwards[0]
+    returned = backwards[0][1]
+    returned = returned if isinstance(returned, (tuple, list)) else (returned,)
+    names = bench.subject.parameter_names if function is bench.subject.function else []
+    names = names or _parameters(function, with_context)
+    rows = []
+    for i, (given, grad) in enumerate(zip(inputs, returned, strict=False)):
+        if not isinstance(given, torch.Tensor):
             continue
-        forwards = [args for name, args, _ in calls if name == "forward"]
-        backwards = [(args, returned) for name, args, returned in calls if name == "backward"]
-        if len(forwards) != 1 or len(backwards) != 1:
-            continue
-        with_context = function.setup_context is Function.setup_context
-        inputs = forwards[0][1:] if with_context else forwards[0]
-        returned = backwards[0][1]
-        returned = returned if isinstance(returned, (tuple, list)) else (returned,)
-        names = bench.subject.parameter_names if function is bench.subject.function else []
-        names = names or _parameters(function, with_context)
-        rows = []
-        for i, (given, grad) in enumerate(zip(inputs, returned, strict=False)):
-            if not isinstance(given, torch.Tensor):
-                continue
-            rows.append(
-                {
-                    "name": names[i] if i < len(names) else f"input {i}",
-                    "needs": bool(given.requires_grad),
-                    "input": _meta(given),
-                    "returned": _meta(grad) if isinstance(grad, torch.Tensor) else None,
-                }
-            )
-        bench.see("returned", name=function.__name__, rows=rows, count=[len(inputs), len(returned)])
+        rows.append(
+            {
+                "name": names[i] if i < len(names) else f"input {i}",
+                "needs": bool(given.requires_grad),
+                "input": _meta(given),
+                "returned": _meta(grad) if isinstance(grad, torch.Tensor) else None,
+            }
+        )
+    bench.see("returned", sample, str(sample.dtype).removeprefix("torch."), name=function.__name__, rows=rows, count=[len(inputs), len(returned)])
 
 
 def _parameters(function: type[Function], with_context: bool) -> list[str]:
@@ -135,9 +142,7 @@ def subsets(bench: Bench) -> None:
         bench.see(
             "subset",
             condition=condition,
-            comparisons=[
-                compare(sample.names[i], trial.grads[i], full.grads[i], relative=bench.tight) for i in chosen
-            ],
+            comparisons=[compare(sample.names[i], trial.grads[i], full.grads[i], relative=bench.tight) for i in chosen],
         )
 
 
@@ -244,7 +249,9 @@ def _wants_gradient(value: Any) -> bool:
 def _gets_gradient(bench: Bench, name: dict[str, str]) -> bool:
     """Whether the backward fills `.grad` of what it reached, as checkpointing does."""
     value = _value_of(bench, name)
-    tensors = [p for p in (value.parameters() if isinstance(value, torch.nn.Module) else reachable(value)) if p.requires_grad]
+    tensors = [
+        p for p in (value.parameters() if isinstance(value, torch.nn.Module) else reachable(value)) if p.requires_grad
+    ]
     before = [p.grad for p in tensors]
     try:
         for p in tensors:

@@ -51,7 +51,12 @@ def _pure(bench: Bench, sample: Sample | None = None) -> _Pure | None:
 
 
 def _attempt(
-    bench: Bench, transform: str, work: Callable[[], Sequence[Any]], expected: Sequence[Any], names: Sequence[str], **data: Any
+    bench: Bench,
+    transform: str,
+    work: Callable[[], Sequence[Any]],
+    expected: Sequence[Any],
+    names: Sequence[str],
+    **data: Any,
 ) -> bool:
     """Run a transform, compare, and write it down; whether it ran and was right."""
     holder = Trial()
@@ -158,9 +163,7 @@ def _rows(bench: Bench, pure: _Pure, parts: list[list[torch.Tensor]]) -> list[to
     return [torch.stack(list(column)) for column in zip(*rows, strict=True)]
 
 
-def _gradient_of_batch(
-    bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]
-) -> None:
+def _gradient_of_batch(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
     """The gradient through vmap, by autograd outside it."""
     expected = _rows(bench, pure, parts)
     if expected is None:
@@ -238,6 +241,7 @@ def second_functional(bench: Bench) -> None:
     first = pure.sample.needed[0]
     grad = trial.grads[first] if trial.ok else None
     if grad is None or not grad.requires_grad or grad.is_complex():
+        bench.skip("func.hessian", "the gradient has no derivative with respect to the inputs")
         return
     weight = bench.random_like(grad, "hessian")
     holder = Trial()
@@ -266,7 +270,9 @@ def compiled(bench: Bench, functional_is_right: bool) -> None:
         leaves = [x.clone().requires_grad_() for x in pure.inputs]
 
         def pull(full: bool = full, leaves: list[torch.Tensor] = leaves) -> Sequence[Any]:
-            call = torch.compile(_fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False)
+            call = torch.compile(
+                _fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False
+            )
             outputs = call(*leaves)
             pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
             grads = (
@@ -299,9 +305,7 @@ def _compiled_functional(bench: Bench, pure: _Pure, functional_is_right: bool) -
         found: Sequence[Any] = call(*pure.inputs)
         return found
 
-    _attempt(
-        bench, "compile(func.grad)", pull, pure.gradients(), pure.names, functional=functional_is_right
-    )
+    _attempt(bench, "compile(func.grad)", pull, pure.gradients(), pure.names, functional=functional_is_right)
 
 
 def _fresh(function: Any) -> Any:

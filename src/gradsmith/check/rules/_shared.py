@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "joined",
     "maker",
     "number",
+    "redraws",
     "rounds",
     "worst",
 ]
@@ -43,9 +45,11 @@ def evidence(c: Comparison, what: str = "gradient of ") -> str:
         if along != "elements"
         else ""
     )
-    got = "None" if c.get("missing") else number(c["got_at"])
-    line = f"{what}{c['name']}{place}{words}: got {got}, expected {number(c['expected_at'])}"
     got_at, expected_at = c["got_at"], c["expected_at"]
+    got, expected = "None" if c.get("missing") else number(got_at), number(expected_at)
+    if got == expected and isinstance(got_at, float) and isinstance(expected_at, float):
+        got, expected = f"{got_at:.15g}", f"{expected_at:.15g}"
+    line = f"{what}{c['name']}{place}{words}: got {got}, expected {expected}"
     if isinstance(got_at, float) and isinstance(expected_at, float) and expected_at and math.isfinite(got_at):
         line += f", ratio {got_at / expected_at:.4g}"
     total = math.prod(c["shape"])
@@ -108,17 +112,16 @@ def crash_finding(code: str, message: str, hint: str, seen: Sequence[Observation
     )
 
 
-_ANY_DIMENSIONS = (
-    "reshape(-1", "view(-1", "shape[-1]", "shape[:-1]", "size(-1)", "dim=-1", "flatten(", "...", " @ ", "matmul(",
-    "linear(",
-)  # fmt: skip
+_ANY_DIMENSIONS = re.compile(
+    r"(reshape|view)\([^()]*-1|shape\[:?-1\]|size\(-1\)|dim=-1|flatten\(|\.\.\.|\w @ \w|matmul\(|linear\("
+)
 
 
 def any_dimensions(observations: Observations) -> bool:
     """Whether the forward is written for any number of dimensions, so that one more is expected to work."""
     units = observations.first("source").get("units", [])
     text = "".join(u["text"] for u in units if u["role"] in ("forward", "function"))
-    return any(sign in text for sign in _ANY_DIMENSIONS)
+    return _ANY_DIMENSIONS.search(text) is not None
 
 
 def rounds(observations: Observations) -> bool:
@@ -129,6 +132,12 @@ def rounds(observations: Observations) -> bool:
     least = {"float64": 1e-9, "float32": 1e-4}.get(dtype, 1.0)
     small = [c["error"] < 0.05 * c["scale"] for c in [*seen, *values] if "got_shape" not in c]
     return bool(seen) and all(small) and any(c["error"] > least * c["scale"] for c in seen)
+
+
+def redraws(observations: Observations) -> bool:
+    """Whether forward and backward both draw random numbers and the gradient is wrong: the mask is another one."""
+    drawn = observations.first("random numbers")
+    return bool(drawn.get("forward") and drawn.get("backward") and worst(observations.of("value")))
 
 
 def joined(names: Iterable[str]) -> str:
@@ -147,9 +156,7 @@ def agrees(comparisons: Iterable[Comparison]) -> bool:
 def maker(mend: Mapping[int, str], examples: Mapping[int, tuple[str, str]]) -> Callable[..., Rule]:
     """Makes the rules of a family from their number, name, words and function."""
 
-    def make(
-        number: int, name: str, summary: str, why: str, find: Callable[[Observations], Iterator[Finding]]
-    ) -> Rule:
+    def make(number: int, name: str, summary: str, why: str, find: Callable[[Observations], Iterator[Finding]]) -> Rule:
         bad, good = examples[number]
         return Rule(f"GS{number}", name, summary, why, mend[number], bad, good, find)
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 from gradsmith.check._diagnosis import diagnose
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations, wrong
-from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, is_waived, joined, maker, rounds, worst
+from gradsmith.check.rules._shared import (
+    compared_finding,
+    crash_finding,
+    failed,
+    is_waived,
+    joined,
+    maker,
+    redraws,
+    rounds,
+    worst,
+)
 from gradsmith.check.rules.examples.incoming import EXAMPLES
 
 __all__ = ["RULES"]
@@ -52,7 +62,7 @@ def uniform(observations: Observations) -> Iterator[Finding]:
 
 def not_linear(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in worst(observations.of("linearity")) if not _ignoring(observations)]
-    if not seen or rounds(observations):
+    if not seen:
         return
     first = seen[0]
     diagnosis = {
@@ -60,12 +70,14 @@ def not_linear(observations: Observations) -> Iterator[Finding]:
         "1000 times as large": "large incoming gradients are cut off or rescaled",
         "1000 times smaller": "small incoming gradients are rescaled or lost",
     }.get(next((o.condition for o in reversed(seen) if o.condition != "sum of two"), ""), "")
+    if rounds(observations):
+        diagnosis = "it is off by a little, everywhere: something is rounded or quantised on the way"
     message = f"The gradient of {joined(c['name'] for c in first.wrong)} is not linear in the incoming gradient."
     yield compared_finding("GS203", message, _MEND[203], seen, diagnosis=diagnosis)
 
 
 def layout_wrong(observations: Observations) -> Iterator[Finding]:
-    seen = worst(observations.of(_LAYOUT))
+    seen = [] if redraws(observations) else worst(observations.of(_LAYOUT))
     if seen:
         message = f"The gradient is wrong when the incoming gradient is {joined(o.condition for o in seen[:3])}."
         yield compared_finding("GS204", message, _MEND[204], seen, diagnosis=_only(seen))
@@ -79,7 +91,11 @@ def layout_crash(observations: Observations) -> Iterator[Finding]:
 
 
 def _only(seen: list[Observation]) -> str:
-    return f"the same values laid out contiguously give another gradient; {len(seen)} layouts show it"
+    return f"the same values laid out contiguously give another gradient; {_layouts(seen)} it"
+
+
+def _layouts(seen: list[Observation]) -> str:
+    return f"{len(seen)} layouts show" if len(seen) > 1 else "1 layout shows"
 
 
 def input_layout(observations: Observations) -> Iterator[Finding]:
@@ -93,9 +109,7 @@ def input_layout(observations: Observations) -> Iterator[Finding]:
         yield compared_finding("GS206", message, _MEND[206], shown, what="" if outputs else "gradient of ")
     crashed = failed(seen)
     if crashed and not bad:
-        message = (
-            f"Forward takes inputs that are {joined(o.condition for o in crashed[:3])} in memory, and backward then fails."
-        )
+        message = f"Forward takes inputs that are {joined(o.condition for o in crashed[:3])} in memory, and backward then fails."
         yield crash_finding("GS206", message, _MEND[206], crashed)
 
 
@@ -108,6 +122,8 @@ def _written(observations: Observations, *what: str) -> list[tuple[str, str]]:
 def _mutation(number: int, *what: str) -> Callable[[Observations], Iterator[Finding]]:
     def find(observations: Observations) -> Iterator[Finding]:
         found = _written(observations, *what)
+        if any(not name.startswith("saved tensor") for _, name in found):  # an output that was saved needs one name
+            found = [(stage, name) for stage, name in found if not name.startswith("saved tensor")]
         if found:
             stage = joined(s.capitalize() for s, _ in found)
             message = f"{stage} writes to {joined(n for _, n in found)}."

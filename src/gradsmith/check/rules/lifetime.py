@@ -29,7 +29,7 @@ def leak(observations: Observations) -> Iterator[Finding]:
     alive = observations.first("leak").get("alive", {})
     if alive:
         name = sorted(alive, key=lambda n: alive[n] != "for ever")[0]
-        message = f"After a call {joined(alive)} stays alive {alive[name]}."
+        message = f"After a call {joined(alive)} {'stays' if len(alive) == 1 else 'stay'} alive {alive[name]}."
         yield Finding("GS403", message, hint=_MEND[403], count=len(alive))
 
 
@@ -66,11 +66,13 @@ def never_read(observations: Observations) -> Iterator[Finding]:
     if not rows:
         return
     reads = observations.first("saved by hooks").get("reads", 0)
-    spots = [spot for owner in owners(observations) for spot in unused_saved(owner)]
+    spots = [spot for owner in owners(observations) for spot in unused_saved(owner, values=True)]
     if not reads or spots:
-        message = f"{len(rows)} of the tensors saved for backward are never used there."
+        message = f"{len(rows)} of the tensors saved for backward {'is' if len(rows) == 1 else 'are'} never used there."
         where = spots[0].unit.where(spots[0].node) if spots else ""
-        lines = tuple(f"saved tensor {r['place']} of shape {tuple(r['shape'])}: any value gives the same gradient" for r in rows)
+        lines = tuple(
+            f"saved tensor {r['place']} of shape {tuple(r['shape'])}: any value gives the same gradient" for r in rows
+        )
         yield Finding("GS404", message, hint=_MEND[404], evidence=lines, where=where, count=len(rows))
 
 

@@ -48,23 +48,13 @@ def low_precision(observations: Observations) -> Iterator[Finding]:
 
 def autocast(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in observations.of("transform") if o.data["transform"] == "autocast"]
-    crashed = [o for o in failed(seen) if o.failure["stage"] == "backward" and _means_autocast(observations)]  # type: ignore[index]
+    crashed = [o for o in failed(seen) if o.failure["stage"] == "backward"]  # type: ignore[index]
     bad = worst(seen)
     if crashed:
         message = "Backward fails after a forward under autocast."
         yield crash_finding("GS703", message, _MEND[703], crashed)
     elif bad:
         yield compared_finding("GS703", "The gradient is wrong after a forward under autocast.", _MEND[703], bad)
-
-
-_SIGNS = ("custom_fwd", "custom_bwd", "autocast", "float16", "bfloat16", ".half(", "amp", "is_autocast_enabled")
-
-
-def _means_autocast(observations: Observations) -> bool:
-    """Whether the author speaks of mixed precision; plain operations that autocast breaks are a refusal."""
-    text = "".join(u["text"] for u in observations.first("source").get("units", []))
-    low = any(i["dtype"] in ("float16", "bfloat16") for i in observations.first("subject").get("inputs", []))
-    return low or any(sign in text for sign in _SIGNS)
 
 
 def forward(observations: Observations) -> Iterator[Finding]:

@@ -42,15 +42,27 @@ def _never_used(owner: Owner, observations: Observations) -> Iterator[Spot]:
         yield from unused_saved(owner)
 
 
-def unused_saved(owner: Owner) -> Iterator[Spot]:
-    """Names taken from ctx.saved_tensors that nothing reads."""
+_ABOUT = {"shape", "size", "ndim", "dim", "numel", "dtype", "device"}  # can be kept as they are
+
+
+def _values_read(node: ast.AST) -> set[str]:
+    """The names of which more is read than shape, dtype and device."""
+    about = {
+        id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in _ABOUT
+    }
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    return {n.id for n in names if id(n) not in about}
+
+
+def unused_saved(owner: Owner, values: bool = False) -> Iterator[Spot]:
+    """Names taken from ctx.saved_tensors that nothing reads, or nothing but for their shape and dtype."""
     units = backwards(owner)
     if len(units) != 1 or not any(r.value is not None for r in returns(units[0])):
         return
     unit = units[0]
     if len([n for n in ast.walk(unit.node) if _is_read(unit, n)]) != 1:
         return
-    used = loads(unit.node)
+    used = _values_read(unit.node) if values else loads(unit.node)
     if used & {"locals", "vars", "eval", "exec"}:
         return
     for node in unit.body():

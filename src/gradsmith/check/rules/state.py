@@ -6,14 +6,23 @@ from collections.abc import Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observations
-from gradsmith.check.rules._shared import compared_finding, crash_finding, evidence, failed, joined, maker, worst
+from gradsmith.check.rules._shared import (
+    compared_finding,
+    crash_finding,
+    evidence,
+    failed,
+    joined,
+    maker,
+    redraws,
+    worst,
+)
 from gradsmith.check.rules.examples.state import EXAMPLES
 
 __all__ = ["RULES"]
 
 
 def interleaved(observations: Observations) -> Iterator[Finding]:
-    seen = observations.of("interleaved")
+    seen = [] if redraws(observations) else observations.of("interleaved")
     crashed, bad = failed(seen), worst(seen)
     if bad:
         message = f"Two calls disturb each other ({bad[0].condition})."
@@ -24,7 +33,7 @@ def interleaved(observations: Observations) -> Iterator[Finding]:
 
 
 def twice(observations: Observations) -> Iterator[Finding]:
-    seen = observations.of("twice")
+    seen = [] if redraws(observations) else observations.of("twice")
     crashed, bad = failed(seen), worst(seen)
     if crashed:
         message = "The second backward on a graph kept with retain_graph=True fails."
@@ -35,9 +44,8 @@ def twice(observations: Observations) -> Iterator[Finding]:
 
 
 def redrawn(observations: Observations) -> Iterator[Finding]:
-    drawn = observations.first("random numbers")
     bad = worst(observations.of("value"))
-    if drawn.get("backward") and drawn.get("forward") and bad:
+    if redraws(observations):
         message = "Backward draws random numbers of its own instead of using those of forward."
         yield compared_finding("GS803", message, _MEND[803], bad)
 
@@ -62,8 +70,9 @@ def global_state(observations: Observations) -> Iterator[Finding]:
 
 
 def reseeds(observations: Observations) -> Iterator[Finding]:
-    if observations.first("random numbers").get("reseeds"):
-        message = "A call seeds the global random number generator."
+    names = observations.first("random numbers").get("reseeds")
+    if names:
+        message = f"A call seeds the global random number generator of {joined(names)}."
         yield Finding("GS806", message, hint=_MEND[806])
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations
 from gradsmith.check.rules._shared import any_dimensions, compared_finding, crash_finding, failed, joined, maker, worst
 from gradsmith.check.rules.examples.structure import EXAMPLES
+from gradsmith.check.rules.examples.structure_more import MORE
 
 __all__ = ["RULES"]
 
@@ -16,7 +18,7 @@ _STATE = ("SystemExit", "hang")  # rules of their own
 
 def backward_fails(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in _calls(observations) if o.failure["stage"] == "backward"]  # type: ignore[index]
-    if not seen:
+    if not seen or _on_another_device(observations):
         return
     text = seen[0].failure["text"]  # type: ignore[index]
     diagnosis = ""
@@ -60,9 +62,12 @@ def untracked_input(observations: Observations) -> Iterator[Finding]:
     names = [c["name"] for o in observations.of("value") for c in o.wrong if c.get("missing") and _inside(c["name"])]
     unattached = observations.first("unattached")
     if function and unattached.get("depends"):
-        names += [i["name"] for i in observations.first("subject")["inputs"] if i["requires_grad"] and _inside(i["name"])]
+        names += [
+            i["name"] for i in observations.first("subject")["inputs"] if i["requires_grad"] and _inside(i["name"])
+        ]
     if function and names:
-        message = f"{joined(names)} is inside a container, which apply does not look into: it gets no gradient."
+        verb, pronoun = ("is", "it gets") if len(set(names)) == 1 else ("are", "they get")
+        message = f"{joined(names)} {verb} inside a container, which apply does not look into: {pronoun} no gradient."
         yield Finding("GS306", message, hint=_MEND[306])
 
 
@@ -99,10 +104,10 @@ def captured(observations: Observations) -> Iterator[Finding]:
     names = observations.first("captured").get("names", [])
     if names:
         first = names[0]
-        place = {"closure": "from outside", "global": "from the module", "argument": "inside an argument"}[first["kind"]]
-        message = (
-            f"Forward reaches {joined(n['name'] for n in names)} ({first['type']}) {place}; it requires grad and gets none."
-        )
+        place = {"closure": "from outside", "global": "from the module", "argument": "inside an argument"}[
+            first["kind"]
+        ]
+        message = f"Forward reaches {joined(n['name'] for n in names)} ({first['type']}) {place}; it requires grad and gets none."
         yield Finding("GS307", message, hint=_MEND[307])
 
 
@@ -116,7 +121,9 @@ def _raw(number: int, field: str) -> Callable[[Observations], Iterator[Finding]]
             ]
             if rows:
                 words = {"shape": "of shape", "dtype": "as", "device": "on"}[field]
-                lines = [f"{r['name']}: got {_show(r['returned'][field])}, expected {_show(r['input'][field])}" for r in rows]
+                lines = [
+                    f"{r['name']}: got {_show(r['returned'][field])}, expected {_show(r['input'][field])}" for r in rows
+                ]
                 message = (
                     f"Backward of {o.data['name']} returns the gradient of {joined(r['name'] for r in rows)} {words} "
                     f"{_show(rows[0]['returned'][field])}; the input is {_show(rows[0]['input'][field])}."
@@ -128,6 +135,18 @@ def _raw(number: int, field: str) -> Callable[[Observations], Iterator[Finding]]
 
 def _show(value: object) -> str:
     return str(tuple(value)) if isinstance(value, list) else str(value)
+
+
+def returned_device(observations: Observations) -> Iterator[Finding]:
+    """PyTorch refuses it but for a number, which it moves silently."""
+    yield from _raw(310, "device")(observations)
+    seen = _on_another_device(observations)
+    if seen:
+        yield crash_finding("GS310", "Backward returns a gradient on another device than its input.", _MEND[310], seen)
+
+
+def _on_another_device(observations: Observations) -> list[Observation]:
+    return [o for o in _calls(observations) if re.search(r"expected device .* but got", o.failure["text"])]  # type: ignore[index]
 
 
 def unattached(observations: Observations) -> Iterator[Finding]:
@@ -146,13 +165,14 @@ def unattached(observations: Observations) -> Iterator[Finding]:
 
 def nearby_fails(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in failed(observations.of("neighbour")) if _expected_to_work(o, observations)]
+    seen += [o for o in failed(observations.of("precision")) if o.failure["stage"] == "backward"]  # type: ignore[index]
     if seen:
         message = f"Forward takes other inputs, and backward then fails: {seen[0].sample}."
         yield crash_finding("GS312", message, _MEND[312], seen)
 
 
 def _expected_to_work(o: Observation, observations: Observations) -> bool:
-    if o.failure is None or o.failure["type"] in _STATE or o.data.get("kind") == "options":
+    if o.failure is None or o.failure["type"] in _STATE or o.data.get("kind") in ("options", "fewer dimensions"):
         return False
     return o.data.get("kind") != "ndim" or any_dimensions(observations)
 
@@ -184,7 +204,7 @@ _MEND = {
     313: "Do not tell inputs apart by identity or address, and add up what both places contribute.",
 }
 
-_make = maker(_MEND, EXAMPLES)
+_make = maker(_MEND, EXAMPLES | MORE)
 
 RULES = [
     _make(301, "backward-fails", "Backward raises.", "Nothing can be trained through the function.", backward_fails),
@@ -243,7 +263,7 @@ RULES = [
         "returned-device",
         "Backward returns a gradient on another device than its input.",
         "It fails on the first accelerator.",
-        _raw(310, "device"),
+        returned_device,
     ),
     _make(
         311,

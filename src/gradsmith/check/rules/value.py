@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gradsmith.check._diagnosis import diagnose, factor_of
-from gradsmith.check._finding import Finding, Rule
+from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations
-from gradsmith.check.rules._shared import any_dimensions, compared_finding, is_waived, joined, maker
+from gradsmith.check.rules._shared import compared_finding, is_waived, joined, maker, redraws
 from gradsmith.check.rules.examples.value import EXAMPLES
 
 __all__ = ["RULES", "base_is_wrong"]
@@ -22,17 +22,12 @@ def _judged(observations: Observations, *laws: str) -> list[Observation]:
 
 def _explained(observations: Observations) -> bool:
     """Whether another law already says why no derivative can come out."""
-    if _redraws(observations) or not_linear(observations):
+    if redraws(observations) or not_linear(observations):
         return True
     repeat = observations.first("repeat")
     return any(
         c["error"] > 1e3 * repeat["epsilon"] * c["scale"] for c in repeat.get("outputs", []) + repeat.get("grads", [])
     )
-
-
-def _redraws(observations: Observations) -> bool:
-    drawn = observations.first("random numbers")
-    return bool(drawn.get("backward")) and bool(drawn.get("forward"))
 
 
 def not_linear(observations: Observations) -> bool:
@@ -97,7 +92,7 @@ def conjugated(observations: Observations) -> Iterator[Finding]:
 
 
 _KINDS = {
-    105: ("size", "unequal sizes", "empty", "ndim"),
+    105: ("size", "unequal sizes", "empty", "ndim", "fewer dimensions"),
     106: ("values", "index"),
     107: ("options",),
 }
@@ -112,7 +107,6 @@ def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Findin
             for o in _judged(observations, "neighbour")
             if o.data.get("kind") in _KINDS[number]
             and not _alternatives(o, "output ignored")
-            and (o.data["kind"] != "ndim" or any_dimensions(observations))
         ]
         if seen:
             message = (
