@@ -8,7 +8,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install -c constraints.t
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format table rules bench clean FORCE
+.PHONY: help demo test test-all lint format table rules bench corpus clean FORCE
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ rules: $(VENV)/.dev  ## write the pages of the rules of the check, docs/rules
 
 bench: $(VENV)/.bench  ## time the operations, beside those of other packages
 	@$(PY) benchmarks/run.py
+
+corpus: $(VENV)/.dev  ## judge the corpus with check, gradcheck and opcheck, and write docs/corpus.md (some minutes)
+	@$(PY) benchmarks/check_corpus.py --docs
 
 clean:  ## remove .venv and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -37,6 +37,12 @@ from tests.check.corpus import CORRECT, FAULTY, Case
 
 __all__ = ["main", "tables"]
 
+DOCS = Path(__file__).parent.parent / "docs" / "corpus.md"
+HEAD = """# What the prover finds
+
+Written by `make corpus`, which runs `gradsmith.check` and PyTorch's own checkers over the faulty and the correct
+functions in `tests/check/corpus`.
+"""
 OURS, FAST, *PEERS = TOOLS
 SECONDS_ALLOWED = {OURS: 40.0, FAST: 20.0} | dict.fromkeys(PEERS, 10.0)
 SECONDS_TO_START = 120.0
@@ -69,7 +75,8 @@ class Judged:
 
 @click.command()
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures there.")
-def main(json_file: Path | None) -> None:
+@click.option("--docs", is_flag=True, help="Write the figures to docs/corpus.md.")
+def main(json_file: Path | None, docs: bool) -> None:
     """Count what gradsmith.check and PyTorch's checkers find in the corpus, and their false alarms."""
     console = Console() if Console().is_terminal else Console(width=150)
     judged = judge([*FAULTY, *CORRECT])
@@ -77,6 +84,8 @@ def main(json_file: Path | None) -> None:
     console.print(f"{report.environment()}\n", highlight=False)
     for table in shown:
         report.draw(table, console)
+    if docs:
+        DOCS.write_text(f"{HEAD}\n{report.environment()}\n\n{report.as_markdown(shown)}", encoding="utf-8")
     if json_file:
         figures = json.loads(report.as_json(shown)) | {"cases": [_as_dict(j) for j in judged]}
         json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The bench a subject is run on: one forward and backward at a time, guarded, with the same random numbers each time."""
+"""The bench a subject is run on: one forward and backward at a time, guarded, always with the same random numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import torch
 from gradsmith.check._compare import failure_of
 from gradsmith.check._guard import Clock, GlobalState, OvertimeError, seed_everything
 from gradsmith.check._observation import Failure, Observation
-from gradsmith.check._sample import Sample
+from gradsmith.check._sample import Sample, is_tiny
 from gradsmith.check._subject import Subject
 from gradsmith.declare._tree import Structure, flatten
 from gradsmith.errors import DeclarationError
 
 __all__ = ["Bench", "StopChecking", "Trial", "inner"]
 
+_CHUNK = 1 << 16  # elements taken to float64 at a time
 SUPPORTED = (KeyboardInterrupt,)  # what the user's own Ctrl-C raises goes through
 
 
@@ -63,8 +64,12 @@ def inner(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
     if a is None or b is None or a.numel() == 0:
         return 0.0
     wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
-    product = a.detach().to(wide).reshape(-1).conj() * b.detach().to(wide).reshape(-1)
-    return float(product.sum().real)
+    a, b = a.detach().reshape(-1), b.detach().reshape(-1)
+    total = 0.0
+    for start in range(0, a.numel(), _CHUNK):
+        end = start + _CHUNK
+        total += float((a[start:end].to(wide).conj() * b[start:end].to(wide)).sum().real)
+    return total
 
 
 class Bench:
@@ -74,7 +79,8 @@ class Bench:
         self, subject: Subject, sample: Sample, *, seed: int, clock: Clock, thorough: bool, fast: bool
     ) -> None:
         self.subject = subject
-        self.given = sample  # as the author passed it
+        self.full = sample  # as the author passed it
+        self.given = sample  # the same, or a part of it where it is large
         self.sample = sample  # in the precision the laws are tried in; set once that is known
         self.seed = seed
         self.clock = clock
@@ -96,6 +102,16 @@ class Bench:
 
     def skip(self, what: str, why: str) -> None:
         self.see("skipped", what=what, why=why)
+
+    def judged(self, sample: Sample) -> list[int]:
+        """The inputs whose gradient is compared with the reference.
+
+        What a callable declares of a module is said of its inputs; its parameters are then not judged.
+        """
+        intent = self.subject.intent
+        if self.subject.parameters and intent is not None and not isinstance(intent, torch.nn.Module):
+            return [i for i in sample.needed if sample.names[i] not in self.subject.parameters]
+        return sample.needed
 
     # --- numbers -----------------------------------------------------------------------------------
 
@@ -121,7 +137,7 @@ class Bench:
     def random_like(self, tensor: torch.Tensor, key: str) -> torch.Tensor:
         """Normal random numbers of the shape, dtype and device of a tensor, always the same for one key."""
         wide = torch.complex128 if tensor.is_complex() else torch.float64
-        values = torch.randn(tensor.shape, dtype=wide, generator=self.generator(key))
+        values = torch.randn(tensor.shape, dtype=wide, device="cpu", generator=self.generator(key))
         return values.to(device=tensor.device, dtype=tensor.dtype)
 
     def cotangents(self, outputs: Sequence[torch.Tensor], key: str = "g") -> list[torch.Tensor]:
@@ -134,6 +150,7 @@ class Bench:
         """Run the author's code: what it raises is written into the trial, what it changes is put back."""
         if self.clock.left <= 0 or self.hangs >= 2:
             raise StopChecking
+        self.clock.let_others_ring()
         state, started = GlobalState(), time.monotonic()
         try:
             with self.clock.limit(self.clock.timeout / 10):
@@ -142,7 +159,7 @@ class Bench:
             raise
         except StopChecking:
             raise
-        except BaseException as error:  # the author's code may raise anything
+        except BaseException as error:  # noqa: BLE001 - the author's code may raise anything
             trial.failure = failure_of(error, stage)
             if isinstance(error, SystemExit):
                 self.see("exit", failure=trial.failure)
@@ -217,7 +234,7 @@ class Bench:
         except DeclarationError:
             outputs = [t for t in _anywhere(result) if isinstance(t, torch.Tensor)]
             trial.structure = ("=", None)
-        trial.outputs = outputs
+        trial.outputs = [o if o.requires_grad or not is_tiny(o.dtype) else o.float() for o in outputs]
         trial.names = ["output"] if len(outputs) == 1 else [f"output {i}" for i in range(len(outputs))]
         trial.tracked = [i for i, o in enumerate(outputs) if o.requires_grad]
 
@@ -229,8 +246,8 @@ class Bench:
         create_graph: bool = False,
         keep: bool = False,
         around: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    ) -> None:
-        """The backward of a trial that has run forward."""
+    ) -> bool:
+        """The backward of a trial that has run forward; whether it ran."""
         attached = trial.attached
         trial.grads = [None] * len(trial.leaves)
         if cotangents is None:
@@ -240,7 +257,7 @@ class Bench:
         chosen = range(len(attached)) if use is None else use
         wanted = [i for i, leaf in enumerate(trial.leaves) if leaf.requires_grad]
         if not wanted or not attached or not list(chosen):
-            return
+            return True
         with self.guarded(trial, "backward"), around():
             grads = torch.autograd.grad(
                 [attached[k] for k in chosen],
@@ -251,7 +268,9 @@ class Bench:
                 retain_graph=keep or create_graph,
             )
             for i, grad in zip(wanted, grads, strict=True):
-                trial.grads[i] = grad
+                sparse = grad is not None and grad.layout is not torch.strided  # as that of an embedding may be
+                trial.grads[i] = grad.to_dense() if sparse else grad
+        return trial.ok
 
     def evaluate(self, sample: Sample, function: Callable[..., Any] | None = None) -> list[torch.Tensor] | None:
         """The outputs alone, without a graph; None where the forward raises."""

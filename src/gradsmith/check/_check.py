@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from gradsmith.check._bench import Bench, StopChecking
-from gradsmith.check._findings import find
-from gradsmith.check._guard import Clock, quiet
-from gradsmith.check._neighbours import neighbours, shrunk
+from gradsmith.check._findings import find, require_codes
+from gradsmith.check._guard import Clock, one_at_a_time, plain_surroundings, quiet, text_of
+from gradsmith.check._neighbours import neighbours
 from gradsmith.check._observation import Observation, Observations
 from gradsmith.check._reference import Reference
+from gradsmith.check._refuse import looking, refuse_options, refuse_undifferentiable, refuse_unjudged
 from gradsmith.check._report import Report
 from gradsmith.check._sample import Sample, sample_of
 from gradsmith.check._source import source_observation
@@ -30,14 +31,14 @@ from gradsmith.check.probes import (
     structure,
     transforms,
 )
-from gradsmith.check.probes.first import first_call, repeats
+from gradsmith.check.probes.first import LARGE, first_call, repeats
 from gradsmith.check.probes.value import Judge
 from gradsmith.errors import UsageError
 
 __all__ = ["check", "observe"]
 
-_LARGE = 20_000  # elements; beyond, the laws are tried on a part
 Progress = Callable[[int, int, str], None]
+_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def check(
@@ -104,10 +105,8 @@ def check(
         ['GS101']
     """
     started = time.monotonic()
-    if fast and thorough:
-        raise UsageError("fast and thorough: got both; choose one")
-    if not (isinstance(timeout, (int, float)) and timeout > 0):
-        raise UsageError(f"timeout: got {timeout!r}; expected a number of seconds above 0")
+    refuse_options(fast=fast, thorough=thorough, timeout=timeout, seed=seed, progress=progress)
+    require_codes(waive=waive, select=select, ignore=ignore)
     observations = observe(
         subject,
         inputs,
@@ -121,22 +120,11 @@ def check(
         timeout=float(timeout),
         progress=progress,
     )
-    _refuse_undifferentiable(observations)
+    refuse_unjudged(observations, float(timeout))
+    refuse_undifferentiable(observations)
     findings = find(observations, waive=waive, select=select, ignore=ignore)
     observations.items.append(Observation("seconds", data={"seconds": time.monotonic() - started}))
     return Report(observations, findings)
-
-
-def _refuse_undifferentiable(observations: Observations) -> None:
-    """A subject without a gradient that has no use for one is no faulty gradient, but none at all."""
-    data, subject = observations.first("unattached"), observations.first("subject")
-    if not data or data["depends"] or (subject["kind"] == "Function" and data["returned"] == "nothing"):
-        return
-    what = "returns no tensor" if data["returned"] == "nothing" else "has no gradient and does not change with the inputs"
-    raise UsageError(
-        f"subject: what {subject['name']} returns {what}; expected a differentiable function of the inputs that "
-        f"require grad"
-    )
 
 
 def observe(
@@ -157,12 +145,17 @@ def observe(
     for name, value in (("gradient_of", gradient_of), ("reference", reference)):
         if value is not None and not callable(value):
             raise UsageError(f"{name}: got {value!r}; expected a callable that takes the arguments of the subject")
-    judged = Subject(subject, gradient_of)
-    sample = sample_of(judged, inputs, kwargs, device)
-    bench = Bench(judged, sample, seed=seed, clock=Clock(timeout), thorough=thorough, fast=fast)
-    bench.seen.append(source_observation(judged.written))
-    with quiet() as noise, _one_thread(sample):
-        _probe(bench, reference, progress)
+    with one_at_a_time(timeout), torch.inference_mode(False), quiet() as noise:
+        clock = Clock(timeout)
+        with looking("subject", clock):
+            judged = Subject(subject, gradient_of)
+        sample = sample_of(judged, inputs, kwargs, device)
+        bench = Bench(judged, sample, seed=seed, clock=clock, thorough=thorough, fast=fast)
+        with looking("subject", clock):
+            bench.seen.append(source_observation(judged.written))
+        with _one_thread(sample), plain_surroundings(sample.tensors[0].device):
+            _probe(bench, reference, progress)
+    bench.changes = {**noise.changes, **bench.changes}
     _describe(bench, noise.printed, noise.warnings)
     return Observations(bench.seen)
 
@@ -171,7 +164,7 @@ def observe(
 def _one_thread(sample: Sample) -> Iterator[None]:
     """Small tensors are faster on one thread."""
     before = torch.get_num_threads()
-    if sample.size <= _LARGE:
+    if sample.size <= LARGE:
         torch.set_num_threads(1)
     try:
         yield
@@ -189,7 +182,10 @@ def _probe(bench: Bench, reference: Callable[..., Any] | None, progress: Progres
                 if progress is not None:
                     progress(done, len(steps), what)
                 before = len(bench.seen)
-                step()
+                try:
+                    step()
+                except _UNFORESEEN as error:  # what the author's code returned was not foreseen
+                    bench.skip(what, f"it could not be tried: {type(error).__name__}: {text_of(error)}".splitlines()[0])
                 count = sum(o.law not in ("skipped", "tried") for o in bench.seen[before:])
                 if count:
                     bench.see("tried", what=what, count=count)
@@ -207,9 +203,8 @@ def _steps(bench: Bench, reference_function: Callable[..., Any] | None) -> list[
         ("the same call again", lambda: repeats(bench)),
         ("random numbers", lambda: state.random_numbers(bench)),
     ]
-    if bench.given.size > _LARGE:
-        steps.append(("the gradient at full size", lambda: judge(bench.given, by_autograd_only=False)))
-        steps.append(("a smaller sample", lambda: _shrink(bench)))
+    if bench.full.size > LARGE:
+        steps.append(("the gradient at full size", lambda: judge(bench.full)))
     steps += [
         ("the gradient as given", lambda: judge(bench.sample)),
         ("values, sizes, dimensions and options nearby", lambda: _nearby(bench, judge)),
@@ -242,14 +237,6 @@ def _steps(bench: Bench, reference_function: Callable[..., Any] | None) -> list[
     if reference_function is not None:
         steps.insert(2, ("the reference forward", lambda: numerics.reference_forward(bench, reference_function)))
     return steps
-
-
-def _shrink(bench: Bench) -> None:
-    small = shrunk(bench, bench.sample, _LARGE)
-    if small is None:
-        bench.skip("a smaller sample", "the forward does not take one; every law was tried at full size")
-    else:
-        bench.sample = small
 
 
 def _nearby(bench: Bench, judge: Judge) -> None:
@@ -293,7 +280,7 @@ def _transforms(bench: Bench) -> None:
 
 
 def _describe(bench: Bench, printed: int, warnings: Sequence[str]) -> None:
-    subject, given = bench.subject, bench.given
+    subject, given = bench.subject, bench.full
     source = next((o.data for o in bench.seen if o.law == "source"), {})
     kinds = {"declared": "the declared derivative"}
     bench.see(

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from gradsmith.check._guard import OvertimeError
+from gradsmith.check._guard import OvertimeError, text_of
 from gradsmith.check._observation import Comparison, Failure
 
 __all__ = ["compare", "failure_of", "numbers", "numbers_of"]
 
 _MOST = 512  # elements of a tensor that are written down
+_CHUNK = 1 << 16  # elements taken to float64 at a time
 
 
 def compare(
@@ -49,27 +50,33 @@ def compare(
     }
     if got.shape != expected.shape:
         return {**base, "error": math.inf, "got_shape": list(got.shape), "tolerance": 0.0}
-    wide_got, wide = _wide(got), _wide(expected)
-    scale = _largest(wide)
-    allowed = tolerance + relative * scale if isinstance(tolerance, float) else tolerance.reshape(-1) + relative * scale
-    if wide.numel() == 0:
+    got, expected = got.reshape(-1), expected.reshape(-1)
+    if expected.numel() == 0:
         return base
-    difference = (wide_got - wide).abs()
-    same = (wide_got == wide) | (wide_got.isnan() & wide.isnan())
-    difference = torch.where(same, 0.0, torch.nan_to_num(difference, nan=math.inf, posinf=math.inf))
-    excess = difference - allowed
-    place = int(excess.argmax())
-    limit = float(allowed[place]) if isinstance(allowed, torch.Tensor) else float(allowed)
+    scale = max(_largest(_wide(part)) for part in expected.split(_CHUNK))
+    worst, place, error, limit, differ = -math.inf, 0, 0.0, 0.0, 0
+    for k, (one, other) in enumerate(zip(got.split(_CHUNK), expected.split(_CHUNK), strict=True)):
+        a, b = _wide(one), _wide(other)
+        allowed = torch.full(b.shape, relative * scale, dtype=torch.float64)
+        allowed += tolerance if isinstance(tolerance, float) else tolerance.reshape(-1)[k * _CHUNK :][: len(b)]
+        difference = torch.nan_to_num((a - b).abs(), nan=math.inf, posinf=math.inf)
+        difference[(a == b) | (a.isnan() & b.isnan())] = 0.0
+        excess = difference - allowed
+        differ += int((excess > 0).sum())
+        here = int(excess.argmax())
+        if float(excess[here]) > worst:
+            worst, place = float(excess[here]), k * _CHUNK + here
+            error, limit = float(difference[here]), float(allowed[here])
     return {
         **base,
-        "error": float(difference[place]),
+        "error": error,
         "tolerance": limit,
-        "at": _index(place, expected.shape),
-        "got_at": _number(wide_got[place]),
-        "expected_at": _number(wide[place]),
+        "at": _index(place, torch.Size(base["shape"])),
+        "got_at": _number(_wide(got[place])),
+        "expected_at": _number(_wide(expected[place])),
         "scale": scale,
-        "differ": int((excess > 0).sum()),
-        **numbers_of(wide_got, wide),
+        "differ": differ,
+        **numbers_of(got, expected),
     }
 
 
@@ -108,7 +115,7 @@ def numbers(tensor: torch.Tensor) -> list[Any]:
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    flat = tensor.detach().reshape(-1).to("cpu")
+    flat = tensor.detach().to("cpu")
     return flat.to(torch.complex128) if flat.is_complex() else flat.to(torch.float64)
 
 
@@ -131,7 +138,7 @@ def _index(place: int, shape: torch.Size) -> list[int]:
 
 def failure_of(error: BaseException, stage: str) -> Failure:
     """An exception as plain data: what it is, and where in the author's code it came up."""
-    text = str(error).strip().splitlines() or [""]
+    text = text_of(error).strip().splitlines() or [""]
     where, line = _place(error)
     kind = "hang" if isinstance(error, OvertimeError) else type(error).__name__
     return {"stage": stage, "type": kind, "text": text[0][:300], "where": where, "line": line}

@@ -10,7 +10,7 @@ from gradsmith.check._observation import Observation, Observations
 from gradsmith.check.rules import RULES
 from gradsmith.errors import UsageError
 
-__all__ = ["find"]
+__all__ = ["find", "require_codes"]
 
 # What an author may honestly give up, and the rules that go with it.
 LAWS = {"linearity": ("GS203",), "derivative": ("GS101", "GS102", "GS103", "GS104", "GS105", "GS106", "GS107", "GS202")}
@@ -37,8 +37,17 @@ def find(
     ]
 
 
+def require_codes(*, waive: Iterable[str], select: Iterable[str], ignore: Iterable[str]) -> None:
+    """Refuse, before the work and not after it, what is no rule."""
+    for argument, given in (("waive", waive), ("select", select), ("ignore", ignore)):
+        _codes(argument, given)
+
+
 def _codes(argument: str, given: Iterable[str]) -> list[str]:
     """Codes, their beginnings or laws; an unknown one is refused with what is near it."""
+    kind: type = type(given)
+    if not hasattr(kind, "__iter__") or kind is bytes:
+        raise UsageError(f"{argument}: got {type(given).__name__}; expected rule codes, such as ['GS101']")
     names = [given] if isinstance(given, str) else list(given)
     known = [rule.code for rule in RULES]
     by_name = {rule.name: rule.code for rule in RULES}

@@ -12,17 +12,33 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-__all__ = ["Clock", "GlobalState", "Noise", "OvertimeError", "quiet", "seed_everything"]
+from gradsmith.check._escape import break_out
+from gradsmith.check._globals import GlobalState, ProcessState
+
+__all__ = [
+    "Clock",
+    "GlobalState",
+    "Noise",
+    "OvertimeError",
+    "one_at_a_time",
+    "plain_surroundings",
+    "quiet",
+    "seed_everything",
+    "text_of",
+]
 
 
 class OvertimeError(BaseException):
     """Raised inside the checked code when its time is up; no `except Exception` holds it up."""
+
+
+_LONGEST = 1e6  # seconds; the system's timers overflow somewhere beyond
 
 
 class Clock:
@@ -43,97 +59,68 @@ class Clock:
     @contextlib.contextmanager
     def limit(self, seconds: float) -> Iterator[None]:
         """Raise `OvertimeError` in the body when it takes longer than this, or longer than what is left."""
-        seconds = max(min(seconds, self.left), 0.01)
+        seconds = max(min(seconds, self.left, _LONGEST), 0.01)
         in_main = threading.current_thread() is threading.main_thread()
         with self._alarm(seconds) if in_main and hasattr(signal, "setitimer") else _watched(seconds):
             yield
 
+    def let_others_ring(self) -> None:
+        """Wait for someone else's timer that is about to ring: each call puts it off to its end."""
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "getitimer"):
+            left = signal.getitimer(signal.ITIMER_REAL)[0]
+            if 0 < left < 0.002:
+                time.sleep(0.003)
+
     @contextlib.contextmanager
     def _alarm(self, seconds: float) -> Iterator[None]:
+        over, rings, tracing = False, 0, sys.gettrace()
+
         def ring(number: int, frame: Any) -> None:
-            signal.setitimer(signal.ITIMER_REAL, 1.0)  # again, if someone swallows it
+            nonlocal rings
+            if over:
+                return
+            rings += 1
+            signal.setitimer(signal.ITIMER_REAL, 1.0 if rings < 3 else 0.1)  # again, if someone swallows it
+            if rings > 1:
+                break_out(frame, OvertimeError)
             raise OvertimeError
 
         before, started = signal.signal(signal.SIGALRM, ring), time.monotonic()
         outer = signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            yield
+            try:
+                yield
+            finally:
+                over = True
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+            if rings > 1:
+                sys.settrace(tracing)
             if outer[0]:  # someone else's timer, such as that of a test runner, goes on
                 signal.setitimer(signal.ITIMER_REAL, max(outer[0] - (time.monotonic() - started), 0.001), outer[1])
 
 
 @contextlib.contextmanager
 def _watched(seconds: float) -> Iterator[None]:
-    caller, done = threading.get_ident(), threading.Event()
+    caller, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
 
     def watch() -> None:
         wait = seconds
         while not done.wait(wait):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), ctypes.py_object(OvertimeError))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(caller, ctypes.py_object(OvertimeError))
             wait = 1.0
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield
+        try:
+            yield
+        finally:
+            done.set()
     finally:
-        done.set()
         watcher.join()
-
-
-_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "grad mode": (torch.is_grad_enabled, torch.set_grad_enabled),
-    "deterministic algorithms": (
-        torch.are_deterministic_algorithms_enabled,
-        torch.use_deterministic_algorithms,
-    ),
-    "number of threads": (torch.get_num_threads, torch.set_num_threads),
-    "CPU autocast": (
-        lambda: torch.is_autocast_enabled("cpu"),
-        lambda value: torch.set_autocast_enabled("cpu", value),
-    ),
-    "anomaly mode": (torch.is_anomaly_enabled, lambda value: torch.autograd.set_detect_anomaly(value)),
-    "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    "default device": (torch.get_default_device, lambda value: torch.set_default_device(value)),
-    "working directory": (lambda: _os_getcwd(), lambda value: _os_chdir(value)),
-}
-
-
-def _os_getcwd() -> str | None:
-    import os
-
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
-
-
-def _os_chdir(path: str | None) -> None:
-    import os
-
-    if path is not None:
-        os.chdir(path)
-
-
-class GlobalState:
-    """The settings of the process that checked code might leave changed."""
-
-    def __init__(self) -> None:
-        self.values = {name: get() for name, (get, _) in _SETTINGS.items()}
-
-    def changed(self) -> dict[str, tuple[str, str]]:
-        """What differs now, before and after, in words; and put it back."""
-        found = {}
-        for name, (get, put) in _SETTINGS.items():
-            before, now = self.values[name], get()
-            if now != before:
-                found[name] = (str(before), str(now))
-                put(before)
-        return found
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(caller, None)  # one that came too late
 
 
 class RandomState:
@@ -143,7 +130,7 @@ class RandomState:
         self.torch = torch.get_rng_state()
         self.python = random.getstate()
         numpy = sys.modules.get("numpy")
-        self.numpy = numpy.random.get_state() if numpy is not None else None  # type: ignore[attr-defined]
+        self.numpy = numpy.random.get_state() if numpy is not None else None
 
     def words(self) -> dict[str, str]:
         """The states in a form that can be compared."""
@@ -157,7 +144,7 @@ class RandomState:
         torch.set_rng_state(self.torch)
         random.setstate(self.python)
         if self.numpy is not None:
-            sys.modules["numpy"].random.set_state(self.numpy)  # type: ignore[attr-defined]
+            sys.modules["numpy"].random.set_state(self.numpy)
 
 
 def seed_everything(seed: int) -> None:
@@ -168,7 +155,7 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(seed)  # type: ignore[attr-defined]
+        numpy.random.seed(seed % 2**32)
 
 
 @dataclass
@@ -177,13 +164,15 @@ class Noise:
 
     printed: int = 0
     warnings: list[str] = field(default_factory=list)
+    changes: dict[str, tuple[str, str]] = field(default_factory=dict)  # settings of the process
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[Noise]:
     """Keep what the body prints, warns and logs away from the user's terminal; put global state back at the end."""
     noise, out = Noise(), _Counter()
-    random_state, state = RandomState(), GlobalState()
+    random_state, state, process = RandomState(), GlobalState(), ProcessState()
+    timer = _timer()
     loggers = [logging.getLogger(name) for name in ("torch", "torch._dynamo", "torch._inductor", "torch.fx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -201,10 +190,55 @@ def quiet() -> Iterator[Noise]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
-        state.changed()
+        noise.changes = {**process.changed(), **state.changed()}
         random_state.restore()
+        if not timer and _timer():
+            signal.setitimer(signal.ITIMER_REAL, 0)
         noise.printed = out.lines
-        noise.warnings = list(dict.fromkeys(f"{x.category.__name__}: {x.message}".splitlines()[0] for x in w))[:10]
+        noise.warnings = list(dict.fromkeys(_warning(x) for x in w))[:10]
+
+
+_turn = threading.RLock()
+
+
+@contextlib.contextmanager
+def one_at_a_time(timeout: float) -> Iterator[None]:
+    """Checks in several threads follow each other: random numbers, output and settings belong to the process.
+
+    One that waits for longer than this goes ahead: it may run inside of the one it waits for.
+    """
+    mine = _turn.acquire(timeout=min(timeout, _LONGEST))
+    try:
+        yield
+    finally:
+        if mine:
+            _turn.release()
+
+
+@contextlib.contextmanager
+def plain_surroundings(device: torch.device) -> Iterator[None]:
+    """Without the autocast the caller may be in, nor a default device where the inputs are not."""
+    for kind in {"cpu", device.type}:
+        torch.set_autocast_enabled(kind, False)  # `quiet` puts it back
+    default = torch.get_default_device()
+    with contextlib.nullcontext() if default.type in ("cpu", device.type) else device:
+        yield
+
+
+def _timer() -> float:
+    return signal.getitimer(signal.ITIMER_REAL)[0] if hasattr(signal, "getitimer") else 0.0
+
+
+def _warning(caught: warnings.WarningMessage) -> str:
+    return f"{caught.category.__name__}: {text_of(caught.message)}".splitlines()[0]
+
+
+def text_of(error: object) -> str:
+    """What an exception says, even where its `__str__` is broken."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return "(its text cannot be had: __str__ raises)"
 
 
 class _Counter(io.TextIOBase):

@@ -46,11 +46,15 @@ def _values(bench: Bench) -> Iterator[Neighbour]:
 
     def moved(name: str, change: Any) -> Sample:
         return sample.with_tensors(
-            name, [change(t, i) if sample.needs[i] and t.numel() else t for i, t in enumerate(sample.tensors)]
+            name,
+            [
+                change(t, i) if sample.needs[i] and t.numel() and i >= sample.fixed else t
+                for i, t in enumerate(sample.tensors)
+            ],
         )
 
     def mixed(t: torch.Tensor, i: int) -> torch.Tensor:
-        order = torch.randperm(t.numel(), generator=bench.generator(f"mix{i}")).to(t.device)
+        order = torch.randperm(t.numel(), device="cpu", generator=bench.generator(f"mix{i}")).to(t.device)
         return t.reshape(-1)[order].reshape(t.shape) + _jitter(bench, t, f"mix{i}")
 
     yield Neighbour("values", moved("values in another order", mixed))
@@ -74,10 +78,17 @@ def _jitter(bench: Bench, t: torch.Tensor, key: str) -> torch.Tensor:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
+def _first(sample: Sample) -> int | None:
+    """The first input a gradient is wanted for that is no parameter of a module."""
+    return next((i for i in sample.needed if i >= sample.fixed), None)
+
+
 def _positions(sample: Sample) -> dict[int, list[Position]]:
     """Where each size occurs."""
     found: dict[int, list[Position]] = {}
     for i, t in enumerate(sample.tensors):
+        if i < sample.fixed:
+            continue
         for d, size in enumerate(t.shape):
             found.setdefault(size, []).append((i, d))
     return found
@@ -89,7 +100,7 @@ def resized(bench: Bench, sample: Sample, name: str, positions: Sequence[Positio
     for i, d in positions:
         t = tensors[i]
         places = torch.arange(size, device=t.device) % max(t.shape[d], 1)
-        tensors[i] = t.index_select(d, places)
+        tensors[i] = t.index_select(d, places) if t.shape[d] else t.new_zeros(_with_size(t.shape, d, size))
     grown = {i for i, _ in positions}
     return sample.with_tensors(
         name,
@@ -100,10 +111,14 @@ def resized(bench: Bench, sample: Sample, name: str, positions: Sequence[Positio
     )
 
 
+def _with_size(shape: torch.Size, d: int, size: int) -> list[int]:
+    return [size if k == d else n for k, n in enumerate(shape)]
+
+
 def _sizes(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
     for old, positions in _positions(sample).items():
-        leading = all(d == 0 for _, d in positions) and (sample.needed[0], 0) in positions
+        leading = all(d == 0 for _, d in positions) and (_first(sample), 0) in positions
         for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0)):
             if new == old or (new == 0 and not leading):
                 continue
@@ -171,9 +186,11 @@ def _all_used(bench: Bench, sample: Sample, positions: Sequence[Position], old: 
 
 def _dimensions(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
-    first = sample.needed[0]
+    first = _first(sample)
+    if first is None:
+        return
     for which, words in (([first], sample.names[first]), (range(len(sample.tensors)), "every input")):
-        if words == "every input" and len(sample.tensors) == 1:
+        if words == "every input" and (len(sample.tensors) == 1 or sample.fixed):
             continue
         more = [
             torch.stack([t, t.roll(1, -1) if t.dim() else t]) if i in which else t for i, t in enumerate(sample.tensors)
@@ -194,7 +211,8 @@ def _indices(bench: Bench) -> Iterator[Neighbour]:
         if t.dtype == torch.bool:
             for value, words in ((True, "all true"), (False, "all false")):
                 tensors[i] = torch.full_like(t, value)
-                yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} {words}", list(tensors)))
+                kind = "index" if value else "all masked"
+                yield Neighbour(kind, sample.with_tensors(f"{sample.names[i]} {words}", list(tensors)))
         else:
             tensors[i] = t.reshape(-1)[:1].expand(t.numel()).reshape(t.shape).clone()
             yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} all equal", list(tensors)))
@@ -269,11 +287,9 @@ def _replaced(structure: Structure, place: int, new: Any) -> Structure:
 
 
 def shrunk(bench: Bench, sample: Sample, most: int) -> Sample | None:
-    """The sample cut down to a few thousand elements, each size alike wherever it occurs; None if that cannot be run."""
+    """The sample cut to a few thousand elements, each size alike wherever it occurs; None if that cannot be run."""
     for limit in (8, 16, 32, 64):
-        tensors = []
-        for t in sample.tensors:
-            tensors.append(t[tuple(slice(0, min(n, limit if n != 1 else 1)) for n in t.shape)].clone())
+        tensors = [t[tuple(slice(0, min(n, limit)) for n in t.shape)].clone() for t in sample.tensors]
         small = sample.with_tensors(f"cut to sizes of at most {limit}", tensors)
         trial = bench.run(small)
         if trial.ok and trial.finite and small.size <= most:

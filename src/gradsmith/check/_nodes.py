@@ -26,7 +26,7 @@ def custom_nodes(outputs: Iterable[torch.Tensor]) -> list[Any]:
         if node in seen:
             continue
         seen.add(node)
-        if isinstance(node, BackwardCFunction):
+        if issubclass(type(node), BackwardCFunction):
             found.append(node)
         queue += [n for n, _ in node.next_functions if n is not None]
     return found

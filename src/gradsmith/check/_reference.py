@@ -72,10 +72,7 @@ class Reference:
         found.outputs = [f for f, _ in pairs]
         found.tracked = [k for k in range(len(pairs)) if found.outputs[k].requires_grad]
         given = [given[k].to(found.outputs[k].dtype) for k in use]
-        self.bench.backward(found, given, create_graph=create_graph)
-        if not found.ok:
-            return None
-        return found
+        return found if self.bench.backward(found, given, create_graph=create_graph) else None
 
     def gradient(self, sample: Sample, trial: Trial, cotangents: Sequence[torch.Tensor] | None = None) -> Grads | None:
         found = self.trial(sample, trial, cotangents)

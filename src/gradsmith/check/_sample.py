@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from gradsmith.check._guard import text_of
 from gradsmith.check._subject import Subject
 from gradsmith.declare._tree import Structure, flatten, leaf_names, unflatten
 from gradsmith.errors import DeclarationError, UsageError
 
-__all__ = ["Sample", "sample_of"]
+__all__ = ["Sample", "is_tiny", "sample_of", "unusable"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Sample:
     needs: tuple[bool, ...]
     names: tuple[str, ...]
     structure: Structure
+    fixed: int = 0  # so many tensors at the beginning are parameters of a module: their shapes stay
 
     def arguments(self, tensors: Iterable[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Args and kwargs that hold these tensors."""
@@ -74,6 +77,22 @@ def is_float(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
+def is_tiny(dtype: torch.dtype) -> bool:
+    """Whether it is one of the 8-bit or smaller floating-point types, which can be stored and not computed with."""
+    return dtype.is_floating_point and dtype.itemsize < 2
+
+
+def unusable(tensor: torch.Tensor) -> str:
+    """Why a tensor cannot be calculated with; empty where it can."""
+    if tensor.layout is not torch.strided:
+        return f"is a {tensor.layout} tensor; only dense tensors can be checked"
+    if tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor":
+        return "has no data; pass a tensor on a device that computes"
+    if is_tiny(tensor.dtype) and tensor.requires_grad:
+        return f"is {_dtype(tensor)} and requires grad, a type PyTorch does not compute with; pass a wider one"
+    return ""
+
+
 def layout_of(tensor: torch.Tensor) -> str:
     if tensor.is_contiguous():
         return "contiguous" if tensor.storage_offset() == 0 else "contiguous, offset"
@@ -89,6 +108,8 @@ def sample_of(subject: Subject, inputs: Any, kwargs: dict[str, Any] | None, devi
     args = _as_tuple(inputs)
     if kwargs is not None and not isinstance(kwargs, dict):
         raise UsageError(f"kwargs: got {type(kwargs).__name__}; expected a dict of keyword arguments")
+    if odd := [key for key in kwargs or {} if not isinstance(key, str)]:
+        raise UsageError(f"kwargs: got the key {odd[0]!r}; expected names of parameters, as strings")
     if subject.parameters:
         args = (dict(subject.parameters), *args)
     tensors: list[torch.Tensor] = []
@@ -101,8 +122,12 @@ def sample_of(subject: Subject, inputs: Any, kwargs: dict[str, Any] | None, devi
     if not tensors or (not given and not subject.parameters):
         raise UsageError("inputs: got no tensor; pass the tensors the function is called with, as a tuple")
     for name, tensor in zip(names, tensors, strict=True):
-        if tensor.layout is not torch.strided:
-            raise UsageError(f"inputs: {name} is a {tensor.layout} tensor; only dense tensors can be checked")
+        if isinstance(tensor, UninitializedTensorMixin):
+            raise UsageError(f"subject: {name} is not initialized yet; call the module once before it is checked")
+        if why := unusable(tensor):
+            raise UsageError(f"inputs: {name} {why}")
+        if tensor.requires_grad and bool(tensor.detach().isnan().any()):
+            raise UsageError(f"inputs: {name} holds nan, where there is no gradient; pass numbers")
     if not any(t.requires_grad for t in tensors):
         floats = [n for n, t in zip(names, tensors, strict=True) if is_float(t)]
         if not floats:
@@ -115,8 +140,25 @@ def sample_of(subject: Subject, inputs: Any, kwargs: dict[str, Any] | None, devi
             f"{floats[0]}"
         )
     needs = tuple(t.requires_grad for t in tensors)
-    clean = [t.detach().to(device) if device is not None else t.detach() for t in tensors]
-    return Sample("as given", tuple(clean), needs, tuple(names), structure)
+    where = None if device is None else _device(device)
+    clean = [_data(t) if where is None else _data(t).to(where) for t in tensors]
+    return Sample("as given", tuple(clean), needs, tuple(names), structure, len(subject.parameters))
+
+
+def _device(device: Any) -> torch.device:
+    try:
+        found = torch.device(device)
+        torch.empty(1, device=found).cpu()
+    except Exception as error:  # noqa: BLE001  (each backend has errors of its own)
+        raise UsageError(
+            f"device: got {device!r}, which cannot be used here: {text_of(error).splitlines()[0]}"
+        ) from None
+    return found
+
+
+def _data(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without its history; one made in inference mode is copied, or autograd would refuse it."""
+    return tensor.detach().clone() if tensor.is_inference() else tensor.detach()
 
 
 def _as_tuple(inputs: Any) -> tuple[Any, ...]:

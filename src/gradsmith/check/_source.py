@@ -11,10 +11,9 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
-from torch.library import CustomOpDef
 
 from gradsmith.check._observation import Observation
-from gradsmith.declare._private import OPERATORS, operator_definition, operator_facts
+from gradsmith.declare._private import OPERATORS, CustomOpDef, operator_definition, operator_facts
 
 __all__ = ["read_source", "source_observation"]
 

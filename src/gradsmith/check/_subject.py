@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch.autograd import Function
-from torch.library import CustomOpDef
 
 from gradsmith.declare import CustomGradient, DeclaredFunction, SurrogateGradient
-from gradsmith.declare._private import OPERATORS, operator_definition, operator_facts
+from gradsmith.declare._private import OPERATORS, CustomOpDef, operator_definition, operator_facts
 from gradsmith.errors import UsageError
 
 __all__ = ["Subject", "fitted"]
@@ -223,5 +222,8 @@ def _name(subject: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  (the author's code may raise anything)
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else f"{type(value).__name__} {text[:40]}..."

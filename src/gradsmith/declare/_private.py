@@ -13,10 +13,11 @@ from torch._C import _functorch, _is_any_autocast_enabled
 from torch._subclasses.fake_tensor import fake_tensor_tls
 from torch.autograd import Function, forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.library import CustomOpDef
+from torch.library import CustomOpDef as CustomOpDef  # type: ignore[attr-defined]
 
 __all__ = [
     "OPERATORS",
+    "CustomOpDef",
     "OperatorFacts",
     "any_autocast_enabled",
     "being_traced",

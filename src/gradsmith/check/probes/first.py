@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare
-from gradsmith.check._sample import Sample, is_float
+from gradsmith.check._neighbours import shrunk
+from gradsmith.check._sample import Sample, is_float, unusable
 from gradsmith.check._slope import slope
+from gradsmith.errors import UsageError
 
-__all__ = ["first_call", "repeats"]
+__all__ = ["LARGE", "first_call", "repeats"]
+
+LARGE = 4096  # elements; beyond, the laws are tried on a part
 
 _ANNOUNCED_WRITE = "leaf Variable that requires grad"
 
@@ -23,18 +29,33 @@ def first_call(bench: Bench) -> bool:
     if not trial.ok:
         bench.see("call", bench.given, failure=trial.failure)
         return False
+    for output in trial.outputs:
+        if why := unusable(output):
+            raise UsageError(f"subject: what {bench.subject.name} returns {why}")
     if not trial.tracked:
         bench.see("unattached", bench.given, **_unattached(bench, trial))
         return False
-    bench.backward(trial)
-    if not trial.ok:
+    if not bench.backward(trial):
         bench.see("call", bench.given, failure=trial.failure)
         _set_precision(bench, trial)
         return False
     bench.see("call", bench.given, outputs=_described(trial), random=False)
+    if bench.given.size > LARGE:
+        del trial
+        _shrink(bench)
+        trial = bench.run(bench.given)
     _unreached_outputs(bench, trial)
     _set_precision(bench, trial)
     return True
+
+
+def _shrink(bench: Bench) -> None:
+    """Try the laws on a part of large inputs; the gradient itself is judged at full size too."""
+    small = shrunk(bench, bench.given, LARGE)
+    if small is None:
+        bench.skip("a smaller sample", "the forward does not take one; every law was tried at full size")
+    else:
+        bench.given = small
 
 
 def _described(trial: Trial) -> list[dict[str, object]]:
@@ -49,7 +70,7 @@ def _described(trial: Trial) -> list[dict[str, object]]:
     ]
 
 
-def _unattached(bench: Bench, trial: Trial) -> dict[str, object]:
+def _unattached(bench: Bench, trial: Trial) -> dict[str, Any]:
     """Whether the outputs, which have no gradient, do depend on the inputs."""
     floats = [i for i, o in enumerate(trial.outputs) if is_float(o) and o.numel()]
     return {

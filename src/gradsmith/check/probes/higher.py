@@ -30,14 +30,14 @@ def _one_position(bench: Bench, reference: Reference, position: str, with_gradie
     if not trial.ok:
         return
     g = [c.requires_grad_(with_gradient) for c in bench.cotangents(trial.attached)]
-    bench.backward(trial, g, create_graph=True)
-    if not trial.ok:
+    if not bench.backward(trial, g, create_graph=True):
         bench.see("second order", condition=position, failure=trial.failure, status="refused", step="first")
         return
-    weights = {i: bench.random_like(sample.tensors[i], f"v{i}") for i in sample.needed}
-    grads = {i: trial.grads[i] for i in sample.needed if trial.grads[i] is not None}
+    judged = bench.judged(sample)
+    weights = {i: bench.random_like(sample.tensors[i], f"v{i}") for i in judged}
+    grads = {i: trial.grads[i] for i in judged if trial.grads[i] is not None}
     tracked = {i: grad for i, grad in grads.items() if grad is not None and grad.requires_grad}
-    wanted = [trial.leaves[i] for i in sample.needed] + (g if with_gradient else [])
+    wanted = [trial.leaves[i] for i in judged] + (g if with_gradient else [])
     found: Sequence[torch.Tensor | None] = [None] * len(wanted)
     if tracked:
         total = sum((grad * weights[i].conj()).sum().real for i, grad in tracked.items())
@@ -48,8 +48,8 @@ def _one_position(bench: Bench, reference: Reference, position: str, with_gradie
             bench.see("second order", condition=position, failure=holder.failure, status="refused", step="second")
             return
     comparisons: list[Comparison] = []
-    names = [sample.names[i] for i in sample.needed]
-    for place, i in enumerate(sample.needed):
+    names = [sample.names[i] for i in judged]
+    for place, i in enumerate(judged):
         measured = _along(bench, trial, g, weights, i, None)
         if measured is not None:
             comparisons.append(_compared(bench, names[place], found[place], *measured))
@@ -76,17 +76,18 @@ def _like_the_reference(
 ) -> bool:
     """Whether the reference, differentiated twice by autograd, gives the same.
 
-    A gradient declared by a surrogate with constants in it, or passed on through one, need not be the derivative of what
-    it is numerically.
+    A gradient declared by a surrogate with constants in it, or passed on through one, need not be the derivative of
+    what it is numerically.
     """
     sample = bench.sample
     fresh = [c.detach().requires_grad_(c.requires_grad) for c in g]
     twin = reference.trial(sample, trial, fresh, create_graph=True)
     if twin is None:
         return False
-    grads = {i: twin.grads[i] for i in sample.needed}
+    judged = bench.judged(sample)
+    grads = {i: twin.grads[i] for i in judged}
     tracked = {i: grad for i, grad in grads.items() if grad is not None and grad.requires_grad}
-    wanted = [twin.leaves[i] for i in sample.needed] + [c for c in fresh if c.requires_grad]
+    wanted = [twin.leaves[i] for i in judged] + [c for c in fresh if c.requires_grad]
     expected: Sequence[torch.Tensor | None] = [None] * len(wanted)
     if tracked:
         holder = Trial()
@@ -95,15 +96,18 @@ def _like_the_reference(
             expected = torch.autograd.grad(total, wanted, allow_unused=True)  # type: ignore[arg-type]
         if holder.failure is not None:
             return False
-    return all(_close(a, b, bench.loose) for a, b in zip(found, expected, strict=True))
+    floor = 1e-3 * bench.loose * max((_largest(grad) for grad in grads.values()), default=0.0)
+    return all(
+        _largest(_difference(a, b)) <= bench.loose * _largest(b) + floor for a, b in zip(found, expected, strict=True)
+    )
 
 
-def _close(a: torch.Tensor | None, b: torch.Tensor | None, relative: float) -> bool:
-    if a is None or b is None:
-        given = b if a is None else a
-        return given is None or not bool((given != 0).any())
-    limit = relative * max(float(b.abs().max()), 1e-12) if b.numel() else 0.0
-    return a.shape == b.shape and (not a.numel() or float((a - b).abs().max()) <= limit)
+def _difference(a: torch.Tensor | None, b: torch.Tensor | None) -> torch.Tensor | None:
+    return a - b if a is not None and b is not None else b if a is None else a
+
+
+def _largest(tensor: torch.Tensor | None) -> float:
+    return float(tensor.abs().max()) if tensor is not None and tensor.numel() else 0.0
 
 
 def _compared(

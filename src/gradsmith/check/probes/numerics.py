@@ -104,7 +104,8 @@ def _beside_double(bench: Bench, sample: Sample, law: str, reference: Reference 
     """With incoming gradients of either sign, and with positive ones, whose sums are large."""
     for signs in ("of either sign", "all positive"):
         trial = bench.run(
-            sample, cotangents=lambda o, s=signs: _signed(bench.cotangents(o), s)  # type: ignore[misc]
+            sample,
+            cotangents=lambda o, s=signs: _signed(bench.cotangents(o), s),  # type: ignore[misc]
         )
         condition = str(sample.dtype).removeprefix("torch.")
         if trial.forward_failed or not trial.finite:
@@ -121,13 +122,9 @@ def _signed(cotangents: list[torch.Tensor], signs: str) -> list[torch.Tensor]:
     return [c.abs() + 0.5 if signs == "all positive" and not c.is_complex() else c for c in cotangents]
 
 
-def _lost(
-    bench: Bench, sample: Sample, trial: Trial, law: str, reference: Reference | None
-) -> list[Comparison] | None:
+def _lost(bench: Bench, sample: Sample, trial: Trial, law: str, reference: Reference | None) -> list[Comparison] | None:
     """The gradients beside those in float64, with what the precision, and plain autograd in it, may lose."""
-    twin = bench.run(
-        sample.to(torch.float64), cotangents=lambda o: [c.to(_wide(c.dtype)) for c in trial.cotangents]
-    )
+    twin = bench.run(sample.to(torch.float64), cotangents=lambda o: [c.to(_wide(c.dtype)) for c in trial.cotangents])
     if not twin.ok or twin.tracked != trial.tracked:
         return None
     if any(not _near(a, b, sample.dtype) for a, b in zip(trial.attached, twin.attached, strict=True)):

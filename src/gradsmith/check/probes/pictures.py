@@ -18,6 +18,7 @@ _MOST = 24  # rows and columns of a Jacobian that are drawn
 
 
 def draw(bench: Bench, reference: Reference) -> None:
+    """A curve and a Jacobian for the first inputs, where they are small enough to be looked at."""
     trial = bench.run()
     if bench.fast or not trial.ok or not trial.finite or bench.given.size > 20_000:
         return
@@ -87,7 +88,7 @@ def _jacobian(bench: Bench, reference: Reference, trial: Trial, i: int) -> None:
     for row in range(rows):
         cotangents = [torch.zeros_like(c) for c in trial.attached]
         cotangents[0].reshape(-1)[row] = 1
-        one = bench.run(cotangents=lambda o, c=cotangents: c)
+        one = bench.run(cotangents=cotangents)
         if not one.ok:
             return
         got.append(_row(one.grads[i], columns))

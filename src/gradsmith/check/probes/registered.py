@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from gradsmith.check._bench import Bench, Trial
@@ -21,7 +23,8 @@ def registration(bench: Bench) -> None:
     holder = Trial()
     results: dict[str, object] = {}
     with bench.guarded(holder, "opcheck"):
-        results = dict(torch.library.opcheck(bench.subject.call, args, kwargs, raise_exception=False))
+        operator: Any = bench.subject.call
+        results = dict(torch.library.opcheck(operator, args, kwargs, raise_exception=False))
     if holder.failure is not None:
         bench.skip("torch.library", f"opcheck itself failed: {holder.failure['text']}")
     for test, result in results.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from typing import Any
 
 from gradsmith.check._bench import Bench, StopChecking, Trial
-from gradsmith.check._compare import compare
-from gradsmith.check._guard import RandomState, seed_everything
+from gradsmith.check._compare import compare, failure_of
+from gradsmith.check._guard import Clock, OvertimeError, RandomState, seed_everything
 from gradsmith.check._observation import Comparison
 from gradsmith.check._sample import Sample, is_float
 
@@ -59,8 +61,7 @@ def twice(bench: Bench) -> None:
     if not trial.ok:
         return
     first = Trial(grads=[None if g is None else g.clone() for g in trial.grads])
-    bench.backward(trial, keep=True)
-    if not trial.ok:
+    if not bench.backward(trial, keep=True):
         bench.see("twice", condition="retain_graph=True", failure=trial.failure)
         return
     bench.see("twice", condition="retain_graph=True", comparisons=_compared(bench, bench.sample, trial, first))
@@ -93,7 +94,12 @@ def other_thread(bench: Bench) -> None:
     trial = bench.run(backward=False)
     if not (base.ok and trial.ok):
         return
-    _in_thread(lambda: _plain_backward(bench, trial, base))
+    started = time.monotonic()
+    if not _in_thread(lambda: _plain_backward(bench, trial, base), bench.clock):
+        bench.hangs += 1
+        failure = failure_of(OvertimeError(), "backward in another thread")
+        bench.see("hang", stage=failure["stage"], seconds=time.monotonic() - started, failure=failure)
+        return
     if trial.failure is not None:
         bench.see("thread", condition="backward in another thread", failure=trial.failure)
     else:
@@ -106,13 +112,14 @@ def _plain_backward(bench: Bench, trial: Trial, base: Trial) -> None:
     bench.backward(trial, base.cotangents)
 
 
-def _in_thread(work: Any) -> None:
+def _in_thread(work: Any, clock: Clock) -> bool:
+    """Whether it came back; where it sleeps for ever, the thread cannot be ended and is left behind."""
+
     def run() -> None:
-        try:
+        with contextlib.suppress(StopChecking):
             work()
-        except StopChecking:
-            pass
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join()
+    thread.join(max(min(clock.timeout / 10, clock.left), 0.0) + 1)
+    return not thread.is_alive()

@@ -14,8 +14,8 @@ from torch.autograd import Function
 
 from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare
-from gradsmith.check._sample import Sample
 from gradsmith.check._nodes import custom_nodes, is_ours, reachable
+from gradsmith.check._sample import Sample
 from gradsmith.declare._private import function_class_of
 
 __all__ = ["captured", "raw_returns", "same_tensor_twice", "subsets", "unused_outputs"]
@@ -94,7 +94,14 @@ def _raw_returns(bench: Bench, sample: Sample, function: type[Function]) -> None
                 "returned": _meta(grad) if isinstance(grad, torch.Tensor) else None,
             }
         )
-    bench.see("returned", sample, str(sample.dtype).removeprefix("torch."), name=function.__name__, rows=rows, count=[len(inputs), len(returned)])
+    bench.see(
+        "returned",
+        sample,
+        str(sample.dtype).removeprefix("torch."),
+        name=function.__name__,
+        rows=rows,
+        count=[len(inputs), len(returned)],
+    )
 
 
 def _parameters(function: type[Function], with_context: bool) -> list[str]:
@@ -121,7 +128,7 @@ def subsets(bench: Bench) -> None:
     full = bench.run()
     if not full.ok:
         return
-    choices = [(i,) for i in needed]
+    choices: list[tuple[int, ...]] = [(i,) for i in needed]
     if len(needed) == 3:
         choices += list(combinations(needed, 2))
     elif len(needed) > 3:
@@ -225,7 +232,7 @@ def captured(bench: Bench) -> None:
                 if _wants_gradient(value):
                     names.append({"name": name, "kind": kind, "type": type(value).__name__})
     if bench.subject.kind == "Function":
-        args, kwargs = bench.given.arguments(bench.given.tensors)
+        args, _ = bench.given.arguments(bench.given.tensors)
         parameters = bench.subject.parameter_names
         for place, value in enumerate(args):
             if not isinstance(value, torch.Tensor) and _wants_gradient(value):

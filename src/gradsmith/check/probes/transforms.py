@@ -81,7 +81,8 @@ def functional(bench: Bench) -> bool:
     cotangents = tuple(pure.base.cotangents)
 
     def pull() -> Sequence[Any]:
-        return torch.func.vjp(pure, *pure.inputs)[1](cotangents)
+        found: Sequence[Any] = torch.func.vjp(pure, *pure.inputs)[1](cotangents)
+        return found
 
     return _attempt(bench, "func.grad", pull, pure.gradients(), pure.names)
 
@@ -118,7 +119,7 @@ def _near(bench: Bench, x: torch.Tensor, key: str) -> torch.Tensor:
     """Values like those of a tensor, in another order and a little off."""
     if x.numel() == 0:
         return x.clone()
-    order = torch.randperm(x.numel(), generator=bench.generator(f"near{key}")).to(x.device)
+    order = torch.randperm(x.numel(), device="cpu", generator=bench.generator(f"near{key}")).to(x.device)
     mixed = x.reshape(-1)[order].reshape(x.shape)
     return mixed + 0.02 * mixed.abs().mean().to(x.dtype) * bench.random_like(x, f"near{key}")
 
@@ -209,7 +210,7 @@ def grads_batched(bench: Bench) -> None:
     sets = [bench.cotangents(pure.base.attached, f"batch{n}") for n in range(2)]
     rows = []
     for given in sets:
-        trial = bench.run(cotangents=lambda o, g=given: g)
+        trial = bench.run(cotangents=given)
         if not trial.ok:
             return
         rows.append([_or_zeros(trial.grads[i], bench.sample.tensors[i]) for i in bench.sample.needed])
@@ -253,7 +254,8 @@ def second_functional(bench: Bench) -> None:
 
     def hessian() -> Sequence[Any]:
         def weighted(x: torch.Tensor) -> torch.Tensor:
-            return (torch.func.grad(scalar)(x, *pure.inputs[1:]) * weight).sum()
+            slope: torch.Tensor = torch.func.grad(scalar)(x, *pure.inputs[1:])
+            return (slope * weight).sum()
 
         return [torch.func.grad(weighted)(pure.inputs[0])]
 
@@ -273,7 +275,7 @@ def compiled(bench: Bench, functional_is_right: bool) -> None:
             call = torch.compile(
                 _fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False
             )
-            outputs = call(*leaves)
+            outputs = call(*leaves)  # type: ignore[no-untyped-call]
             pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
             grads = (
                 torch.autograd.grad([o for o, _ in pairs], leaves, [c for _, c in pairs], allow_unused=True)
@@ -302,7 +304,7 @@ def _compiled_functional(bench: Bench, pure: _Pure, functional_is_right: bool) -
             return torch.func.vjp(lambda *x: pure(*x), *inputs)[1](cotangents)
 
         call = torch.compile(_fresh(gradient), backend="aot_eager", dynamic=False)
-        found: Sequence[Any] = call(*pure.inputs)
+        found: Sequence[Any] = call(*pure.inputs)  # type: ignore[no-untyped-call]
         return found
 
     _attempt(bench, "compile(func.grad)", pull, pure.gradients(), pure.names, functional=functional_is_right)

@@ -70,13 +70,13 @@ def forward_mode(observations: Observations) -> Iterator[Finding]:
 
 _MEND = {
     501: "Compute the gradient with torch operations on saved inputs and outputs; where that cannot be, raise: put the "
-    "backward in a second Function whose own backward raises and that takes the saved tensors and the incoming gradient "
-    "as inputs. gradsmith.custom_gradient does it.",
+    "backward in a second Function whose own backward raises and that takes the saved tensors and the incoming "
+    "gradient as inputs. gradsmith.custom_gradient does it.",
     502: "Replace once_differentiable by a refusal that holds in every position: a second Function around the backward "
     "that takes the saved tensors and the incoming gradient as inputs and raises in its own backward. "
     "gradsmith.custom_gradient does it.",
-    503: "Compute the gradient from inputs and outputs, or recompute the intermediates in backward; an intermediate that "
-    "was saved has no history.",
+    503: "Compute the gradient from inputs and outputs, or recompute the intermediates in backward; one that was "
+    "saved has no history.",
     504: "jvp must be the transpose of backward: <g, jvp(t)> = <backward(g), t>.",
 }
 

@@ -109,7 +109,8 @@ def input_layout(observations: Observations) -> Iterator[Finding]:
         yield compared_finding("GS206", message, _MEND[206], shown, what="" if outputs else "gradient of ")
     crashed = failed(seen)
     if crashed and not bad:
-        message = f"Forward takes inputs that are {joined(o.condition for o in crashed[:3])} in memory, and backward then fails."
+        layouts = joined(o.condition for o in crashed[:3])
+        message = f"Forward takes inputs that are {layouts} in memory, and backward then fails."
         yield crash_finding("GS206", message, _MEND[206], crashed)
 
 
@@ -135,11 +136,10 @@ def _mutation(number: int, *what: str) -> Callable[[Observations], Iterator[Find
 _MEND = {
     201: "Multiply every term by the incoming gradient: it is what the rest of the network makes of this output.",
     202: "Use each element of the incoming gradient where it belongs, before any sum over elements.",
-    203: "A derivative is linear in the incoming gradient. If clipping or normalising is meant, pass waive=('linearity',).",
+    203: "A derivative is linear in it. If clipping or normalising is meant, pass waive=('linearity',).",
     204: "Call grad.contiguous() before handing its memory to a kernel, or use its strides.",
     205: "Use grad.reshape(...) instead of view, or grad.contiguous() first.",
-    206: "Call .contiguous() on the input in forward and save that tensor, or use strides; refuse in forward what is not "
-    "supported.",
+    206: "Call .contiguous() on the input in forward and save that, or use strides; or refuse it in forward.",
     207: "Work on a new tensor: grad = grad * mask, or grad.clone() first. Others may hold the same tensor.",
     208: "Write to a copy; or declare the write with ctx.mark_dirty(x) and return x.",
     209: "Write to a copy: what was saved may be read again, and is shared with whoever saved the same tensor.",

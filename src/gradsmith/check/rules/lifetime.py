@@ -61,7 +61,7 @@ def hooks(observations: Observations) -> Iterator[Finding]:
 
 
 def never_read(observations: Observations) -> Iterator[Finding]:
-    """By its value and by the text: an input may well be saved for its shape, or because the gradient is computed anew."""
+    """By value and by text: a gradient computed anew by autograd may well not change with what it was saved for."""
     rows = [r for r in observations.first("saved").get("rows", []) if not r["read"]]
     if not rows:
         return

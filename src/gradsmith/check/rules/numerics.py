@@ -21,7 +21,7 @@ def not_finite(observations: Observations) -> Iterator[Finding]:
             f"{seen[0].sample} ({seen[0].condition})."
         )
         lines = tuple(
-            f"gradient of {b['name']}: {b['value']} where the input is {b['input']} ({b['count']} of {b['of']} elements)"
+            f"gradient of {b['name']}: {b['value']} where the input is {b['input']} ({b['count']} of {b['of']})"
             for b in seen[0].data["bad"]
         )
         yield Finding(

@@ -182,7 +182,7 @@ class Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
         ctx.save_for_backward(x, weight)
-        return x @ weight.t()
+        return torch.mv(weight, x)
 
     @staticmethod
     def backward(ctx, grad_output):
@@ -191,7 +191,7 @@ class Scores(torch.autograd.Function):
 
 subject = Scores.apply
 inputs = (
-    torch.tensor([[0.5, -1.2, 2.0], [-0.3, 1.1, -0.7]], requires_grad=True),
+    torch.tensor([0.5, -1.2, 2.0], requires_grad=True),
     torch.tensor([[0.2, 0.9, -0.4], [1.3, -0.8, 0.6], [0.1, 0.7, 1.0], [-1.1, 0.3, 0.5]], requires_grad=True),
 )
 """
@@ -219,7 +219,7 @@ def _fill(template: str, body: str) -> str:
     return template.format(body=body.strip().replace("\n", "\n        "))
 
 
-_RIGHT = _fill(_LINEAR, "return grad_output @ weight, grad_output.t() @ x")
+_RIGHT = _fill(_LINEAR, "return grad_output @ weight, torch.outer(grad_output, x)")
 
 RULES: list[Rule] = [
     rule(
@@ -233,7 +233,7 @@ RULES: list[Rule] = [
             "zero or incomplete."
         ),
         mend="Stay in torch operations, or put what cannot be into a Function of its own with a backward.",
-        bad=_fill(_LINEAR, "grad = grad_output.detach()\nreturn grad @ weight, grad.t() @ x"),
+        bad=_fill(_LINEAR, "grad = grad_output.detach()\nreturn grad @ weight, torch.outer(grad, x)"),
         good=_RIGHT,
     ),
     rule(
@@ -243,8 +243,10 @@ RULES: list[Rule] = [
         summary="backward raises for a gradient that is not contiguous",
         why="`y.sum()` hands over an expanded gradient, a transpose a strided one: ordinary models fail in backward.",
         mend="Call `grad = grad.contiguous()` instead of asking for it.",
-        bad=_fill(_LINEAR, "assert grad_output.is_contiguous()\nreturn grad_output @ weight, grad_output.t() @ x"),
-        good=_fill(_LINEAR, "grad = grad_output.contiguous()\nreturn grad @ weight, grad.t() @ x"),
+        bad=_fill(
+            _LINEAR, "assert grad_output.is_contiguous()\nreturn grad_output @ weight, torch.outer(grad_output, x)"
+        ),
+        good=_fill(_LINEAR, "grad = grad_output.contiguous()\nreturn grad @ weight, torch.outer(grad, x)"),
     ),
     rule(
         "GS917",
@@ -255,7 +257,8 @@ RULES: list[Rule] = [
         mend="Let the error out, or catch the one kind you expect.",
         bad=_fill(
             _LINEAR,
-            "try:\n    return grad_output @ weight, grad_output.t() @ x\nexcept Exception:\n    return None, None",
+            "try:\n    return grad_output @ weight, torch.outer(grad_output, x)\n"
+            "except Exception:\n    return None, None",
         ),
         good=_RIGHT,
     ),
@@ -268,13 +271,13 @@ RULES: list[Rule] = [
         mend="`ctx.needs_input_grad` counts the arguments of `apply` from 0, as the returned gradients do.",
         bad=_fill(
             _LINEAR,
-            "grad_x = grad_weight = None\nif ctx.needs_input_grad[0]:\n    grad_weight = grad_output.t() @ x\n"
+            "grad_x = grad_weight = None\nif ctx.needs_input_grad[0]:\n    grad_weight = torch.outer(grad_output, x)\n"
             "if ctx.needs_input_grad[1]:\n    grad_x = grad_output @ weight\nreturn grad_x, grad_weight",
         ),
         good=_fill(
             _LINEAR,
             "grad_x = grad_weight = None\nif ctx.needs_input_grad[0]:\n    grad_x = grad_output @ weight\n"
-            "if ctx.needs_input_grad[1]:\n    grad_weight = grad_output.t() @ x\nreturn grad_x, grad_weight",
+            "if ctx.needs_input_grad[1]:\n    grad_weight = torch.outer(grad_output, x)\nreturn grad_x, grad_weight",
         ),
     ),
     rule(

@@ -47,9 +47,7 @@ _ABOUT = {"shape", "size", "ndim", "dim", "numel", "dtype", "device"}  # can be 
 
 def _values_read(node: ast.AST) -> set[str]:
     """The names of which more is read than shape, dtype and device."""
-    about = {
-        id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in _ABOUT
-    }
+    about = {id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in _ABOUT}
     names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return {n.id for n in names if id(n) not in about}
 
@@ -124,6 +122,14 @@ _GOOD = _scaled("ctx.save_for_backward(x, scale)", "x, scale = ctx.saved_tensors
     "ctx.save_for_backward(x, scale)\n        return scale * torch.tanh(x)",
 )
 
+
+def _called(example: str) -> str:
+    """The same inside a function, where what is saved cannot be tried out."""
+    return example.replace(
+        "subject = ScaledTanh.apply", "def subject(x, scale):\n    return ScaledTanh.apply(x, scale)\n"
+    )
+
+
 RULES: list[Rule] = [
     rule(
         "GS904",
@@ -160,8 +166,8 @@ RULES: list[Rule] = [
         summary="a tensor is saved for backward and backward never looks at it",
         why="It is kept in memory from forward to backward for nothing: often the largest tensor of a layer.",
         mend="Do not save it; if only its shape or type is needed, keep `x.shape` on ctx.",
-        bad=_scaled("ctx.save_for_backward(x, y, scale)", "x, y, scale = ctx.saved_tensors"),
-        good=_GOOD,
+        bad=_called(_scaled("ctx.save_for_backward(x, y, scale)", "x, y, scale = ctx.saved_tensors")),
+        good=_called(_GOOD),
     ),
     rule(
         "GS919",

@@ -107,7 +107,8 @@ def captured(observations: Observations) -> Iterator[Finding]:
         place = {"closure": "from outside", "global": "from the module", "argument": "inside an argument"}[
             first["kind"]
         ]
-        message = f"Forward reaches {joined(n['name'] for n in names)} ({first['type']}) {place}; it requires grad and gets none."
+        reached = f"{joined(n['name'] for n in names)} ({first['type']})"
+        message = f"Forward reaches {reached} {place}; it requires grad and gets none."
         yield Finding("GS307", message, hint=_MEND[307])
 
 

@@ -53,7 +53,7 @@ _MEND = {
     601: "Write the vmap rule so that vmap(f) is a loop over f for every in_dims, or use generate_vmap_rule = True.",
     602: "Take everything backward needs from inputs and output in setup_context.",
     603: "Keep Python side effects and state out of forward and backward.",
-    604: "Declare the gradient with gradsmith (gradient_of, custom_gradient): it survives; or do not compile torch.func.",
+    604: "Declare the gradient with gradsmith (gradient_of, custom_gradient), which survives; or do not compile it.",
     605: "Backward must work on batched gradients: torch operations only, no branch on values.",
     606: "Take everything backward needs from inputs and output in setup_context.",
     607: "Make schema, fake implementation and autograd registration agree with what the operator does.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from gradsmith.check._diagnosis import diagnose, factor_of
@@ -35,6 +36,7 @@ def not_linear(observations: Observations) -> bool:
 
 
 def base_is_wrong(observations: Observations) -> bool:
+    """Whether the gradient is wrong on the very inputs the author gave."""
     return any(o.wrong for o in observations.of("value"))
 
 
@@ -98,6 +100,11 @@ _KINDS = {
 }
 
 
+def _nan_where_masked(o: Observation) -> bool:
+    """Of a row in which everything is masked only a nan or infinity is held against a gradient."""
+    return o.data.get("kind") == "all masked" and any(not math.isfinite(c["error"]) for c in o.wrong)
+
+
 def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Finding]]:
     def find(observations: Observations) -> Iterator[Finding]:
         if base_is_wrong(observations):
@@ -105,7 +112,7 @@ def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Findin
         seen = [
             o
             for o in _judged(observations, "neighbour")
-            if o.data.get("kind") in _KINDS[number]
+            if (o.data.get("kind") in _KINDS[number] or (number == 106 and _nan_where_masked(o)))
             and not _alternatives(o, "output ignored")
         ]
         if seen:
@@ -120,11 +127,11 @@ def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Findin
 _MEND = {
     101: "Derive the gradient again; compare one element by hand. If the gradient is meant to differ, pass "
     "gradient_of=, or waive=('derivative',) where it is the derivative of nothing.",
-    102: "Add what each output contributes, or tell PyTorch that an output has none: ctx.mark_non_differentiable(output).",
+    102: "Add what each output contributes, or say that one has none: ctx.mark_non_differentiable(output).",
     103: "Return the gradients in the order of the parameters of forward.",
-    104: "PyTorch's gradient is the conjugate Wirtinger derivative: grad * derivative.conj() for a holomorphic function.",
-    105: "Look for a size, a number of dimensions or a reduction that is taken from the wrong tensor or fixed to one case.",
-    106: "Look for a branch, a clipped or masked region or a duplicate index that forward treats and backward does not.",
+    104: "PyTorch's gradient is the conjugate Wirtinger derivative: grad * derivative.conj() if f is holomorphic.",
+    105: "Look for a size, number of dimensions or reduction taken from the wrong tensor or fixed to one case.",
+    106: "Look for a branch, a masked region or a duplicate index that forward heeds and backward does not.",
     107: "Look for an option that forward uses and backward does not.",
 }
 

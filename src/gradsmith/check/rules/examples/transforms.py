@@ -123,36 +123,20 @@ inputs = (torch.tensor([0.6, -1.2, 2.3], requires_grad=True),)
         """
 import torch
 
-class Reverse(torch.autograd.Function):
-    @staticmethod
-    def forward(x):
-        return x.flip(0)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        return Reverse.apply(grad_output)
-
-    @staticmethod
-    def vmap(info, in_dims, x):
-        return Reverse.apply(x), in_dims[0]
-
-class CumSum(torch.autograd.Function):
+class SwapHalves(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        return x.cumsum(0)
+        return x.reshape(2, -1).flip(0).reshape(x.shape)
 
     @staticmethod
     def backward(ctx, grad_output):
-        return Reverse.apply(Reverse.apply(grad_output).cumsum(0))
+        halves = grad_output.clone().resize_(2, grad_output.numel() // 2)
+        return halves.flip(0).reshape(grad_output.shape)
 
-subject = CumSum.apply
-inputs = (torch.tensor([0.5, -1.2, 2.0], requires_grad=True),)
+subject = SwapHalves.apply
+inputs = (torch.tensor([-1.5, 0.2, 0.9, 2.1, -0.4, 1.3], requires_grad=True),)
 """,
-        ("return Reverse.apply(x), in_dims[0]", "return x.movedim(in_dims[0], 0).flip(1), 0"),
+        ("grad_output.clone().resize_(2, grad_output.numel() // 2)", "grad_output.reshape(2, -1)"),
     ),
     606: put_right(
         """
