@@ -33,6 +33,7 @@ from gradsmith.check.probes import (
 )
 from gradsmith.check.probes.first import LARGE, first_call, repeats
 from gradsmith.check.probes.value import Judge
+from gradsmith.declare._private import transforms_active
 from gradsmith.errors import UsageError
 
 __all__ = ["check", "observe"]
@@ -145,6 +146,8 @@ def observe(
     for name, value in (("gradient_of", gradient_of), ("reference", reference)):
         if value is not None and not callable(value):
             raise UsageError(f"{name}: got {value!r}; expected a callable that takes the arguments of the subject")
+    if transforms_active():
+        raise UsageError("check: it was called inside of a torch.func transform; call it outside, on plain tensors")
     with one_at_a_time(timeout), torch.inference_mode(False), quiet() as noise:
         clock = Clock(timeout)
         with looking("subject", clock):
@@ -234,6 +237,8 @@ def _steps(bench: Bench, reference_function: Callable[..., Any] | None) -> list[
         ("torch.library", lambda: registered.registration(bench)),
         ("pictures", lambda: pictures.draw(bench, reference)),
     ]
+    if reference.kind == "declared":
+        steps.insert(2, ("the declared function", lambda: numerics.declared(bench, reference)))
     if reference_function is not None:
         steps.insert(2, ("the reference forward", lambda: numerics.reference_forward(bench, reference_function)))
     return steps

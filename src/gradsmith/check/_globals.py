@@ -131,16 +131,13 @@ def _put_numpy_errors(before: dict[str, str] | None) -> None:
         sys.modules["numpy"].seterr(**before)
 
 
-def _logging() -> tuple[Any, ...]:
-    root = logging.getLogger()
-    return root.level, root.manager.disable, tuple(root.handlers)
+def _logging() -> tuple[int, int]:
+    return logging.getLogger().level, logging.getLogger().manager.disable
 
 
-def _put_logging(before: tuple[Any, ...]) -> None:
-    root = logging.getLogger()
-    root.setLevel(before[0])
+def _put_logging(before: tuple[int, int]) -> None:
+    logging.getLogger().setLevel(before[0])
     logging.disable(before[1])
-    root.handlers[:] = before[2]
 
 
 def _put_path(before: list[str]) -> None:

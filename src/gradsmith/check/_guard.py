@@ -119,8 +119,10 @@ def _watched(seconds: float) -> Iterator[None]:
         finally:
             done.set()
     finally:
-        watcher.join()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(caller, None)  # one that came too late
+        with contextlib.suppress(OvertimeError):  # one that comes late must not come later still
+            watcher.join()
+            for _ in range(100):
+                pass
 
 
 class RandomState:
@@ -172,7 +174,7 @@ def quiet() -> Iterator[Noise]:
     """Keep what the body prints, warns and logs away from the user's terminal; put global state back at the end."""
     noise, out = Noise(), _Counter()
     random_state, state, process = RandomState(), GlobalState(), ProcessState()
-    timer = _timer()
+    timer, handlers = _timer(), list(logging.getLogger().handlers)
     loggers = [logging.getLogger(name) for name in ("torch", "torch._dynamo", "torch._inductor", "torch.fx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -192,6 +194,7 @@ def quiet() -> Iterator[Noise]:
             logger.setLevel(level)
         noise.changes = {**process.changed(), **state.changed()}
         random_state.restore()
+        logging.getLogger().handlers[:] = handlers  # a first `logging.error` adds one
         if not timer and _timer():
             signal.setitimer(signal.ITIMER_REAL, 0)
         noise.printed = out.lines

@@ -5,11 +5,13 @@ A neighbour is only a proposal: where the forward raises or is not finite, nothi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gradsmith.check._bench import Bench
 from gradsmith.check._sample import Sample, is_float
@@ -60,14 +62,25 @@ def _values(bench: Bench) -> Iterator[Neighbour]:
     yield Neighbour("values", moved("values in another order", mixed))
     yield Neighbour("values", moved("negated", lambda t, i: -t + _jitter(bench, t, f"neg{i}")))
     for factor in (3.0, 20.0, 0.03, 1e-3) if len(sample.needed) > 1 else (3.0, 20.0, 300.0, 0.03, 1e-3):
-        floor = 1.0 if factor > 1 else 0.0
-        words = f"inputs times {factor:g}"
-        yield Neighbour("values", moved(words, lambda t, i, f=factor: f * (t + _jitter(bench, t, f"x{i}"))), floor)
-    if len(sample.needed) > 1:
-        for i in sample.needed:
-            tensors = list(sample.tensors)
-            tensors[i] = 20 * (tensors[i] + _jitter(bench, tensors[i], "one"))
-            yield Neighbour("values", sample.with_tensors(f"{sample.names[i]} times 20", tensors), 1.0)
+        yield Neighbour("values", scaled(bench, sample, factor), 1.0 if factor > 1 else 0.0)
+    chosen = [i for i in sample.needed if i >= sample.fixed]
+    for i in chosen if len(chosen) > 1 else []:
+        yield Neighbour("values", scaled(bench, sample, 20.0, [i]), 1.0)
+
+
+def scaled(bench: Bench, sample: Sample, factor: float, which: Sequence[int] | None = None) -> Sample:
+    """The inputs, or some of them, larger or smaller; numbers between 0 and 1, such as probabilities, stay there."""
+    chosen = [i for i in sample.needed if i >= sample.fixed] if which is None else which
+    words = "inputs" if which is None else " and ".join(sample.names[i] for i in which)
+    tensors = [
+        factor * (t + _jitter(bench, t, f"scale{i}")) if i in chosen and (factor < 1 or not in_unit_interval(t)) else t
+        for i, t in enumerate(sample.tensors)
+    ]
+    return sample.with_tensors(f"{words} times {factor:g}", tensors)
+
+
+def in_unit_interval(t: torch.Tensor) -> bool:
+    return not t.is_complex() and t.numel() > 1 and bool(((t >= 0) & (t <= 1)).all())
 
 
 def _jitter(bench: Bench, t: torch.Tensor, key: str) -> torch.Tensor:
@@ -117,10 +130,12 @@ def _with_size(shape: torch.Size, d: int, size: int) -> list[int]:
 
 def _sizes(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
+    # Integers may point into what would be cut off, and a kernel need not look before it writes there.
+    indexed = any(not is_float(t) and t.dtype != torch.bool for t in sample.tensors)
     for old, positions in _positions(sample).items():
         leading = all(d == 0 for _, d in positions) and (_first(sample), 0) in positions
         for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0)):
-            if new == old or (new == 0 and not leading):
+            if new == old or (new == 0 and not leading) or (new < old and indexed):
                 continue
             words = f"size {old} made {new}"
             kind = "empty" if new == 0 else "size"
@@ -154,6 +169,9 @@ def _with_number(structure: Structure, old: int, new: int) -> Structure | None:
 def _unequal(bench: Bench) -> Iterator[Neighbour]:
     """Sizes that are equal by coincidence made unequal, as far as the forward allows it."""
     sample = bench.sample
+    if _is_raw(bench):
+        bench.skip("unequal sizes", "the function hands memory to a kernel, which need not look before it reads")
+        return
     for old, positions in _positions(sample).items():
         if len(positions) < 2 or len(positions) > 7 or old == 1:
             continue
@@ -168,9 +186,19 @@ def _unequal(bench: Bench) -> Iterator[Neighbour]:
                 yield Neighbour("unequal sizes", made)
 
 
+def _is_raw(bench: Bench) -> bool:
+    """Whether the source speaks of pointers and kernels, or is not to be had."""
+    units = next((o.data.get("units", []) for o in bench.seen if o.law == "source"), [])
+    return not units or any(_RAW.search(u["text"]) for u in units)
+
+
+_RAW = re.compile(r"data_ptr|ctypes|triton|torch\.ops\.|load_inline|\b_C\b|\.cuda\b|as_strided")
+
+
 def _all_used(bench: Bench, sample: Sample, positions: Sequence[Position], old: int) -> bool:
     """Whether what was added has a part in the output; if not, the forward only overlooks that the sizes disagree."""
-    before = bench.evaluate(sample)
+    with sdpa_kernel(SDPBackend.MATH):  # the fast kernels of torch's attention do not compare the sizes of k and v
+        before = bench.evaluate(sample)
     if before is None:
         return False
     for i, d in positions:

@@ -44,6 +44,8 @@ def refuse_unjudged(observations: Observations, timeout: float) -> None:
     """A check whose time was up before anything was seen, or whose reference fails, says nothing of the gradient."""
     if not observations.of("call", "unattached", "hang"):
         raise UsageError(f"timeout: {timeout:g} s were over before the first call came back; give it more")
+    if observations.first("reference forward").get("count", [1, 1])[1] == 0:
+        raise UsageError("reference: it returns no tensor; expected a callable that returns what the subject does")
     for law, argument in (("reference forward", "reference"), ("declared gradient", "gradient_of")):
         failure = observations.first(law).get("failure")
         if failure:

@@ -30,7 +30,7 @@ class Subject:
     """
 
     def __init__(self, subject: Any, gradient_of: Callable[..., Any] | None = None) -> None:
-        subject = _class_of_apply(subject)
+        subject = _class_of_apply(_uncompiled(subject))
         if isinstance(subject, OPERATORS):
             subject = operator_definition(subject)
         self.written: Any = subject
@@ -126,6 +126,21 @@ class Subject:
         found = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return found[1:] if self.function is not None and not _has_setup_context(self.function) else found
 
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Why these arguments cannot be passed at all; empty where they can, or where that is not known."""
+        try:
+            target: Any = self.function.forward if self.function is not None else self.call
+            signature = inspect.signature(target)
+        except (TypeError, ValueError):
+            return ""
+        if self.function is not None and not _has_setup_context(self.function):
+            args = (None, *args)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return f"{self.name}{signature} cannot take them: {error}"
+        return ""
+
     @property
     def parameter_names(self) -> list[str]:
         return [p.name for p in self.signature]
@@ -135,6 +150,15 @@ class Subject:
         given -= bool(self.parameters)
         rest = [p for p in self.signature[given:] if p.kind is not p.KEYWORD_ONLY]
         return [] if any(p.default is p.empty for p in rest) else [(p.name, p.default) for p in rest]
+
+
+def _uncompiled(subject: Any) -> Any:
+    """What was compiled: the check compiles it itself, and a compiled call hides what the eager one does."""
+    if isinstance(subject, torch.nn.Module):
+        return getattr(subject, "_orig_mod", subject)
+    if inspect.isfunction(subject) and not getattr(subject, "_torchdynamo_disable", False):
+        return getattr(subject, "_torchdynamo_orig_callable", subject)
+    return subject
 
 
 def _class_of_apply(subject: Any) -> Any:

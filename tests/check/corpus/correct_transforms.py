@@ -204,28 +204,6 @@ class ExpGain(Function):
         return sum(parts)
 
 
-class RoundThrough(Function):
-    """Straight through in both modes."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        return torch.round(x)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, g):
-        return g
-
-    @staticmethod
-    def jvp(ctx, tangent):
-        return tangent.clone()
-
-
 CASES = [
     Case("right_gelu_all_modes", Gelu, lambda: (normal(3, 4),)),
     Case("right_rms_norm_vmap", RMSNorm, lambda: (normal(3, 4), normal(4), 1e-6)),
@@ -235,10 +213,4 @@ CASES = [
     Case("right_cross_entropy_vmap", CrossEntropy, lambda: (normal(4, 5), integers(4, high=5))),
     Case("right_softmax_lse_all_modes", SoftmaxWithLse, lambda: (normal(3, 4),)),
     Case("right_sine_gain_jvp", ExpGain, lambda: (normal(3, 4), uniform(4))),
-    Case(
-        "right_round_all_modes",
-        RoundThrough,
-        lambda: (normal(3, 4, scale=3.0),),
-        options={"gradient_of": lambda x: x},
-    ),
 ]

@@ -204,6 +204,28 @@ class CumulativeUnderVmap(Function):
         return CumulativeUnderVmap.apply(x.movedim(in_dims[0], 0)), 0
 
 
+class RoundThrough(Function):
+    """Straight through in both modes."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return torch.round(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent.clone()
+
+
 CASES = [
     Case("centre_vmap_over_batch", CentreOverBatch, lambda: (normal(3, 4),), "GS6", "vmap averages over the batch too"),
     Case(
@@ -250,4 +272,12 @@ CASES = [
         "the registered vmap rule reports the wrong dim of its output",
     ),
     Case("cumsum_vmap_dim", CumulativeUnderVmap, lambda: (normal(3, 4),), "GS6", "vmap accumulates over the batch"),
+    Case(
+        "round_setup_dropped_when_compiled",
+        RoundThrough,
+        lambda: (normal(3, 4, scale=3.0),),
+        "GS6",
+        "right by torch.func.grad, silently zero when that is compiled",
+        options={"gradient_of": lambda x: x},
+    ),
 ]

@@ -15,7 +15,7 @@ from gradsmith.errors import UsageError
 
 __all__ = ["LARGE", "first_call", "repeats"]
 
-LARGE = 4096  # elements; beyond, the laws are tried on a part
+LARGE = 8192  # elements; beyond, the laws are tried on a part
 
 _ANNOUNCED_WRITE = "leaf Variable that requires grad"
 
@@ -27,6 +27,9 @@ def first_call(bench: Bench) -> bool:
         bench.through_clones = True
         trial = bench.run(bench.given, backward=False)
     if not trial.ok:
+        if trial.failure is not None and trial.failure["type"] == "TypeError":
+            if why := bench.subject.misfit(*bench.given.arguments(bench.given.tensors)):
+                raise UsageError(f"inputs: {why}")
         bench.see("call", bench.given, failure=trial.failure)
         return False
     for output in trial.outputs:

@@ -9,12 +9,16 @@ import torch
 
 from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare
+from gradsmith.check._neighbours import in_unit_interval
 from gradsmith.check._observation import Comparison
 from gradsmith.check._reference import Reference
 from gradsmith.check._sample import Sample
 from gradsmith.check._subject import fitted
 
-__all__ = ["autocast", "finite", "given_precision", "low_precision", "reference_forward"]
+__all__ = ["autocast", "declared", "finite", "given_precision", "low_precision", "reference_forward"]
+
+
+_WHOLE = 200_000  # elements
 
 
 def finite(bench: Bench, reference: Reference) -> None:
@@ -50,7 +54,11 @@ def _bounded(g: torch.Tensor) -> torch.Tensor:
 def _scaled(sample: Sample, factor: float) -> Sample:
     words = "zeros" if factor == 0 else "as given" if factor == 1 else f"inputs times {factor:g}"
     return sample.with_tensors(
-        words, [t * factor if n else t for t, n in zip(sample.tensors, sample.needs, strict=True)]
+        words,
+        [
+            t * factor if n and (factor <= 1 or not in_unit_interval(t)) else t
+            for t, n in zip(sample.tensors, sample.needs, strict=True)
+        ],
     )
 
 
@@ -94,10 +102,17 @@ def low_precision(bench: Bench, reference: Reference) -> None:
         return
     if any(t.is_complex() for t in bench.given.tensors):
         return
+    whole = bench.full if bench.full.size <= _WHOLE else bench.given  # sums over many elements are what goes wrong
     for dtype in (torch.bfloat16, torch.float16):
-        low = bench.given.to(dtype)
-        for sample in (low, _scaled(low, 100.0)):
-            _beside_double(bench, sample, "low precision", reference)
+        low = whole.to(dtype)
+        _beside_double(bench, low, "low precision", reference)
+        if all(_like_activations(whole.tensors[i]) for i in whole.needed[:1]):
+            _beside_double(bench, _scaled(low, 100.0), "low precision", reference)
+
+
+def _like_activations(t: torch.Tensor) -> bool:
+    """Of either sign and beyond 1: not probabilities, variances or angles, which are not found a hundred times larger."""
+    return t.numel() > 0 and float(t.min()) < 0 and float(t.abs().max()) > 1
 
 
 def _beside_double(bench: Bench, sample: Sample, law: str, reference: Reference | None) -> None:
@@ -191,6 +206,14 @@ def autocast(bench: Bench) -> None:
             compare(single.names[i], trial.grads[i], exact, tolerance=64 * torch.finfo(dtype).eps * scale, relative=0.0)
         )
     bench.see("transform", single, transform="autocast", comparisons=comparisons)
+
+
+def declared(bench: Bench, reference: Reference) -> None:
+    """Whether the function whose derivative is meant can be called at all."""
+    trial = bench.run(bench.given, function=reference.function, backward=False, needs=[False] * len(bench.given.needs))
+    if trial.failure is not None or not trial.outputs:
+        failure = trial.failure or {"type": "TypeError", "text": "it returns no tensor"}
+        bench.see("declared gradient", bench.given, failure=failure)
 
 
 def reference_forward(bench: Bench, function: Callable[..., Any]) -> None:
