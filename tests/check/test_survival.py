@@ -125,15 +125,15 @@ def test_endless_recursion():
     assert rules(run(square(forward=dig))) == {"GS302"}
 
 
-def test_an_error_in_a_thread_of_the_subject():
+def test_an_error_in_a_thread_of_the_subject(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
     def spawn(_: Any) -> None:
         thread = threading.Thread(target=raising(ValueError("in a thread")), args=(None,))
         thread.start()
         thread.join()
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
-        assert run(square(forward=spawn)).ok
+    assert run(square(forward=spawn)).ok
 
 
 # --- what is returned ---------------------------------------------------------------------------------
@@ -177,7 +177,11 @@ def test_a_sparse_gradient_is_compared_like_a_dense_one():
 
 @pytest.mark.parametrize(
     ("convert", "words"),
-    [(lambda x: x.to_sparse(), "sparse_coo"), (lambda x: x.to("meta"), "no data"), (lambda x: x.to(torch.float8_e5m2), "float8")],
+    [
+        (lambda x: x.to_sparse(), "sparse_coo"),
+        (lambda x: x.to("meta"), "no data"),
+        (lambda x: x.to(torch.float8_e5m2), "float8"),
+    ],
 )
 def test_outputs_that_cannot_be_compared_are_refused(convert, words):
     with pytest.raises(gs.UsageError, match=words):
@@ -204,8 +208,8 @@ def test_an_output_in_eight_bits_beside_a_right_one():
 
 def test_what_is_printed_is_counted_and_not_shown(capsys):
     def loud(_: Any) -> None:
-        print("line\n" * 10_000)
-        print("x" * 100_000, file=sys.stderr)
+        sys.stdout.write("line\n" * 10_000)
+        sys.stderr.write("x" * 100_000)
         warnings.warn("be careful", UserWarning, stacklevel=1)
 
     report = run(square(forward=loud, backward=loud))
@@ -226,7 +230,7 @@ def test_warnings_as_errors():
 
 def stubborn(_: Any) -> None:
     while True:
-        try:
+        try:  # noqa: SIM105
             sum(range(100))
         except Exception:
             pass
@@ -256,16 +260,19 @@ def waiting(_: Any) -> None:
 
 @pytest.mark.parametrize("hang", [stubborn, deaf, asleep, locked, waiting], ids=lambda f: f.__name__)
 def test_what_hangs_is_ended_and_reported(hang):
-    started = time.monotonic()
+    started, tracing = time.monotonic(), sys.gettrace()
     assert rules(run(square(backward=hang), timeout=2)) == {"GS808"}
+    assert sys.gettrace() is tracing
     assert time.monotonic() - started < 5
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
-    assert sys.gettrace() is None or "coverage" in str(sys.gettrace())
+    assert sys.exc_info() == (None, None, None)
 
 
 def test_a_hang_in_the_other_thread_alone():
     main = threading.main_thread()
-    report = run(square(backward=lambda _: None if threading.current_thread() is main else time.sleep(1000)), timeout=10)
+    report = run(
+        square(backward=lambda _: None if threading.current_thread() is main else time.sleep(1000)), timeout=10
+    )
     assert rules(report) == {"GS808"}
 
 
@@ -307,7 +314,10 @@ def test_alarms_of_others_ring():
 
 
 def test_an_alarm_that_the_subject_sets_is_taken_away():
-    assert run(square(backward=lambda _: signal.alarm(100) and None)).ok
+    def alarm(_: Any) -> None:
+        signal.alarm(100)
+
+    assert run(square(backward=alarm)).ok
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
@@ -370,8 +380,9 @@ def test_inference_mode_that_stays_on():
 
     assert "GS805" in rules(run(square(forward=enter)))
     assert not torch.is_inference_mode_enabled()
-    held.clear()
-    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+    held.clear()  # each puts back what it found, which in a forward is no_grad
+    torch.set_grad_enabled(True)
 
 
 @pytest.mark.parametrize("seed", [torch.manual_seed, random.seed])
@@ -392,7 +403,6 @@ AROUND: dict[str, Callable[[], Any]] = {
     "inference_mode": torch.inference_mode,
     "autocast": lambda: torch.autocast("cpu"),
     "meta device": lambda: torch.device("meta"),
-    "dual_level": torch.autograd.forward_ad.dual_level,
     "saved on cpu": torch.autograd.graph.save_on_cpu,
 }
 

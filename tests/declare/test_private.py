@@ -29,6 +29,10 @@ NAMES = {
     "torch._C._functorch.get_unwrapped": "the tensor a transform wraps",
     "torch._dynamo.assume_constant_result": "a call torch.compile makes while it traces",
     "torch._subclasses.fake_tensor.fake_tensor_tls.allow_non_fake_inputs_override": "real tensors in a fake trace",
+    "torch._library.custom_ops.OPDEFS": "the definition behind an operator",
+    "torch._ops.OpOverload": "an operator of torch.ops",
+    "torch._ops.OpOverloadPacket": "an operator of torch.ops, all overloads",
+    "torch.library.CustomOpDef": "what torch.library.custom_op returns",
     "torch.autograd.forward_ad._current_level": "the forward-mode level, -1 outside",
     "torch.autograd.forward_ad._set_fwd_grad_enabled": "forward mode on, where a jvp turned it off",
     "torch.compiler.is_dynamo_compiling": "whether torch.compile traces",
@@ -265,3 +269,24 @@ def test_compile_runs_constants_while_it_traces_and_leaves_nodes_whole():
     compiled(torch.ones(2))
     assert len(calls) == traced, "assume_constant_result now calls on every run"
     assert torch._subclasses.fake_tensor.fake_tensor_tls.allow_non_fake_inputs_override is None
+
+
+def test_a_node_knows_its_function_class():
+    node = Double.apply(torch.ones(2, requires_grad=True)).grad_fn
+    assert private.function_class_of(node) is Double, "a graph node no longer has _forward_cls"
+    assert private.function_class_of((torch.ones(2, requires_grad=True) * 2).grad_fn) is None
+
+
+def test_a_custom_op_is_taken_apart():
+    @torch.library.custom_op("gradsmith_private::twice", mutates_args={"out"})
+    def twice(x: torch.Tensor, out: torch.Tensor, times: int) -> None:
+        out.copy_(times * x)
+
+    facts = private.operator_facts(twice)
+    assert facts.name == "gradsmith_private::twice"
+    assert (facts.mutates, facts.tensors) == (["out"], ["x", "out"])
+    assert set(facts.parts) == {"forward"}
+    assert isinstance(torch.ops.gradsmith_private.twice, private.OPERATORS)
+    assert private.operator_definition(torch.ops.gradsmith_private.twice) is twice
+    assert private.operator_definition(torch.ops.gradsmith_private.twice.default) is twice
+    assert private.operator_definition(torch.ops.aten.add) is torch.ops.aten.add

@@ -21,7 +21,7 @@ from gradsmith.errors import DeclarationError
 
 __all__ = ["Bench", "StopChecking", "Trial", "inner"]
 
-_CHUNK = 1 << 16  # elements taken to float64 at a time
+_CHUNK = 1 << 18  # elements taken to float64 at a time
 SUPPORTED = (KeyboardInterrupt,)  # what the user's own Ctrl-C raises goes through
 
 

@@ -147,7 +147,7 @@ def observe(
         if value is not None and not callable(value):
             raise UsageError(f"{name}: got {value!r}; expected a callable that takes the arguments of the subject")
     if transforms_active():
-        raise UsageError("check: it was called inside of a torch.func transform; call it outside, on plain tensors")
+        raise UsageError("check: it was called inside of a torch.func transform or of forward mode; call it outside")
     with one_at_a_time(timeout), torch.inference_mode(False), quiet() as noise:
         clock = Clock(timeout)
         with looking("subject", clock):

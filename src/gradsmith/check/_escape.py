@@ -10,14 +10,15 @@ from typing import Any
 __all__ = ["break_out"]
 
 
-def break_out(frame: FrameType | None, error: type[BaseException]) -> None:
+def break_out(frame: FrameType | None, error: type[BaseException], handled: BaseException | None) -> None:
     """Raise `error` as soon as code that runs now, or what called it, is at an instruction outside of every `try`.
 
-    Such an instruction exists in every loop: the jump back to its beginning. It is waited for by tracing.
+    Such an instruction exists in every loop: the jump back to its beginning. It is waited for by tracing. In an
+    `except` clause, where another exception than `handled` is being handled, Python could not put that one away.
     """
 
     def trace(traced: FrameType, event: str, argument: Any) -> Any:
-        if not _within_try(traced):
+        if sys.exc_info()[1] is handled and not _within_try(traced):
             raise error
         return trace
 
@@ -28,5 +29,7 @@ def break_out(frame: FrameType | None, error: type[BaseException]) -> None:
 
 
 def _within_try(frame: FrameType) -> bool:
+    if dis.opname[frame.f_code.co_code[frame.f_lasti]] == "PUSH_EXC_INFO":
+        return True  # the first of an `except` clause
     entries = getattr(dis.Bytecode(frame.f_code), "exception_entries", ())
     return any(entry.start <= frame.f_lasti < entry.end and not entry.lasti for entry in entries)

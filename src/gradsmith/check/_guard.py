@@ -73,7 +73,7 @@ class Clock:
 
     @contextlib.contextmanager
     def _alarm(self, seconds: float) -> Iterator[None]:
-        over, rings, tracing = False, 0, sys.gettrace()
+        over, rings, tracing, handled = False, 0, sys.gettrace(), sys.exc_info()[1]
 
         def ring(number: int, frame: Any) -> None:
             nonlocal rings
@@ -82,7 +82,7 @@ class Clock:
             rings += 1
             signal.setitimer(signal.ITIMER_REAL, 1.0 if rings < 3 else 0.1)  # again, if someone swallows it
             if rings > 1:
-                break_out(frame, OvertimeError)
+                break_out(frame, OvertimeError, handled)
             raise OvertimeError
 
         before, started = signal.signal(signal.SIGALRM, ring), time.monotonic()
@@ -101,6 +101,23 @@ class Clock:
                 signal.setitimer(signal.ITIMER_REAL, max(outer[0] - (time.monotonic() - started), 0.001), outer[1])
 
 
+class _Taken(BaseException):
+    """See `_interrupt`."""
+
+
+def _interrupt(thread: ctypes.c_ulong, own: ctypes.c_ulong) -> None:
+    """Raise the error in another thread when it runs Python again.
+
+    While it sleeps, Python keeps a mark for all threads, on which one with a trace function turns round and round for
+    ever (3.11). The mark goes when any thread takes such an error: so this one raises and takes one of its own.
+    """
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(OvertimeError))
+    with contextlib.suppress(_Taken):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(own, ctypes.py_object(_Taken))
+        for _ in range(10_000):
+            pass
+
+
 @contextlib.contextmanager
 def _watched(seconds: float) -> Iterator[None]:
     caller, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
@@ -108,7 +125,7 @@ def _watched(seconds: float) -> Iterator[None]:
     def watch() -> None:
         wait = seconds
         while not done.wait(wait):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(caller, ctypes.py_object(OvertimeError))
+            _interrupt(caller, ctypes.c_ulong(threading.get_ident()))
             wait = 1.0
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -221,10 +238,13 @@ def one_at_a_time(timeout: float) -> Iterator[None]:
 @contextlib.contextmanager
 def plain_surroundings(device: torch.device) -> Iterator[None]:
     """Without the autocast the caller may be in, nor a default device where the inputs are not."""
-    for kind in {"cpu", device.type}:
-        torch.set_autocast_enabled(kind, False)  # `quiet` puts it back
     default = torch.get_default_device()
-    with contextlib.nullcontext() if default.type in ("cpu", device.type) else device:
+    with contextlib.ExitStack() as stack:
+        for kind in {"cpu", device.type}:
+            stack.callback(torch.set_autocast_enabled, kind, torch.is_autocast_enabled(kind))
+            torch.set_autocast_enabled(kind, False)
+        if default.type not in ("cpu", device.type):
+            stack.enter_context(device)
         yield
 
 

@@ -18,7 +18,7 @@ from gradsmith.check._subject import fitted
 __all__ = ["autocast", "declared", "finite", "given_precision", "low_precision", "reference_forward"]
 
 
-_WHOLE = 200_000  # elements
+_WHOLE = 50_000  # elements
 
 
 def finite(bench: Bench, reference: Reference) -> None:
