@@ -14,8 +14,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gradsmith.check._bench import Bench
+from gradsmith.check._options import other_options, with_number
 from gradsmith.check._sample import Sample, is_float
-from gradsmith.declare._tree import Structure
 
 __all__ = ["Neighbour", "neighbours", "shrunk"]
 
@@ -37,7 +37,8 @@ def neighbours(bench: Bench) -> Iterator[Neighbour]:
     yield from _unequal(bench)
     yield from _dimensions(bench)
     yield from _indices(bench)
-    yield from _options(bench)
+    for sample in other_options(bench):
+        yield Neighbour("options", sample)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -140,30 +141,9 @@ def _sizes(bench: Bench) -> Iterator[Neighbour]:
             words = f"size {old} made {new}"
             kind = "empty" if new == 0 else "size"
             yield Neighbour(kind, resized(bench, sample, words, positions, new))
-            structure = _with_number(sample.structure, old, new)
+            structure = with_number(sample.structure, old, new)
             if new and structure is not None:
                 yield Neighbour(kind, replace(resized(bench, sample, words, positions, new), structure=structure))
-
-
-def _with_number(structure: Structure, old: int, new: int) -> Structure | None:
-    """The structure with an integer option that is a size changed too; None where there is none."""
-    changed = False
-
-    def walk(node: Structure) -> Structure:
-        nonlocal changed
-        if isinstance(node, str):
-            return node
-        if node[0] == "=":
-            value = node[1]
-            if type(value) is int and value == old:
-                changed = True
-                return ("=", new)
-            return node
-        kind, cls, keys, children = node
-        return (kind, cls, keys, tuple(walk(child) for child in children))
-
-    made = walk(structure)
-    return made if changed else None
 
 
 def _unequal(bench: Bench) -> Iterator[Neighbour]:
@@ -188,7 +168,7 @@ def _unequal(bench: Bench) -> Iterator[Neighbour]:
 
 def _is_raw(bench: Bench) -> bool:
     """Whether the source speaks of pointers and kernels, or is not to be had."""
-    units = next((o.data.get("units", []) for o in bench.seen if o.law == "source"), [])
+    units: list[dict[str, Any]] = next((o.data.get("units", []) for o in bench.seen if o.law == "source"), [])
     return not units or any(_RAW.search(u["text"]) for u in units)
 
 
@@ -246,72 +226,6 @@ def _indices(bench: Bench) -> Iterator[Neighbour]:
             yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} all equal", list(tensors)))
             tensors[i] = t.flip(-1) if t.dim() else t
             yield Neighbour("index", sample.with_tensors(f"{sample.names[i]} in reverse", list(tensors)))
-
-
-_CHOICES = ("mean", "sum", "none")
-
-
-def _options(bench: Bench) -> Iterator[Neighbour]:
-    """Other values of the options that are no tensors, those left at their default too."""
-    sample = bench.sample
-    for place, value in enumerate(_constants(sample.structure)):
-        for new in _other_values(value):
-            words = f"option {value!r} made {new!r}"
-            yield Neighbour("options", replace(sample, name=words, structure=_replaced(sample.structure, place, new)))
-    defaults = bench.subject.defaults(_count(sample.structure))
-    for place, (name, value) in enumerate(defaults):
-        for new in _other_values(value):
-            given = [*[v for _, v in defaults[:place]], new]
-            words = f"option {name}={value!r} made {new!r}"
-            yield Neighbour("options", replace(sample, name=words, structure=_extended(sample.structure, given)))
-
-
-def _count(structure: Structure) -> int:
-    """Positional arguments; too many where some are given by keyword, which may not be given again."""
-    (args, kwargs) = structure[3]
-    return len(args[3]) if not kwargs[3] else 10_000
-
-
-def _extended(structure: Structure, values: list[Any]) -> Structure:
-    kind, cls, keys, (args, kwargs) = structure
-    more = (args[0], args[1], args[2], (*args[3], *[("=", v) for v in values]))
-    return (kind, cls, keys, (more, kwargs))
-
-
-def _other_values(value: Any) -> list[Any]:
-    if type(value) is bool:
-        return [not value]
-    if type(value) is float and value:
-        return [value * 1.5, value * 0.4]
-    if type(value) is int and not isinstance(value, bool):
-        return [value + 1, value - 1]
-    if isinstance(value, str) and value in _CHOICES:
-        return [c for c in _CHOICES if c != value]
-    return []
-
-
-def _constants(structure: Structure) -> list[Any]:
-    if isinstance(structure, str):
-        return []
-    if structure[0] == "=":
-        return [structure[1]]
-    return [c for child in structure[3] for c in _constants(child)]
-
-
-def _replaced(structure: Structure, place: int, new: Any) -> Structure:
-    count = -1
-
-    def walk(node: Structure) -> Structure:
-        nonlocal count
-        if isinstance(node, str):
-            return node
-        if node[0] == "=":
-            count += 1
-            return ("=", new) if count == place else node
-        kind, cls, keys, children = node
-        return (kind, cls, keys, tuple(walk(child) for child in children))
-
-    return walk(structure)
 
 
 def shrunk(bench: Bench, sample: Sample, most: int) -> Sample | None:

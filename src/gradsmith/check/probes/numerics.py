@@ -111,7 +111,7 @@ def low_precision(bench: Bench, reference: Reference) -> None:
 
 
 def _like_activations(t: torch.Tensor) -> bool:
-    """Of either sign and beyond 1: not probabilities, variances or angles, which are not found a hundred times larger."""
+    """Of either sign and beyond 1: not probabilities or variances, which are not met a hundred times larger."""
     return t.numel() > 0 and float(t.min()) < 0 and float(t.abs().max()) > 1
 
 

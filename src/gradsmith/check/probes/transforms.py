@@ -1,81 +1,21 @@
-"""torch.func and torch.compile give what eager autograd gives, or refuse."""
+"""torch.func gives what eager autograd gives, or refuses."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from gradsmith.check._bench import Bench, Trial
-from gradsmith.check._compare import compare
-from gradsmith.check._observation import Comparison
-from gradsmith.check._sample import Sample
+from gradsmith.check.probes._pure import Pure, Tensors, attempt, pure_of
 
-__all__ = ["batched", "compiled", "functional", "second_functional"]
-
-Tensors = tuple[torch.Tensor, ...]
-
-
-class _Pure:
-    """The subject as a function of the tensors a gradient is wanted for, returning the outputs that have one."""
-
-    def __init__(self, bench: Bench, sample: Sample, base: Trial) -> None:
-        self.bench, self.sample, self.base = bench, sample, base
-
-    def __call__(self, *wanted: torch.Tensor) -> Tensors:
-        rest = iter(wanted)
-        tensors = [next(rest) if n else t for t, n in zip(self.sample.tensors, self.sample.needs, strict=True)]
-        if self.bench.through_clones:
-            tensors = [t.clone() for t in tensors]
-        taken = Trial()
-        self.bench._take(taken, self.bench.call(self.sample, tensors))
-        return tuple(taken.outputs[p] for p in self.base.tracked)
-
-    @property
-    def inputs(self) -> Tensors:
-        return tuple(self.sample.tensors[i] for i in self.sample.needed)
-
-    @property
-    def names(self) -> list[str]:
-        return [self.sample.names[i] for i in self.sample.needed]
-
-    def gradients(self) -> list[torch.Tensor | None]:
-        return [self.base.grads[i] for i in self.sample.needed]
-
-
-def _pure(bench: Bench, sample: Sample | None = None) -> _Pure | None:
-    base = bench.run(sample)
-    return _Pure(bench, sample or bench.sample, base) if base.ok and base.finite else None
-
-
-def _attempt(
-    bench: Bench,
-    transform: str,
-    work: Callable[[], Sequence[Any]],
-    expected: Sequence[Any],
-    names: Sequence[str],
-    **data: Any,
-) -> bool:
-    """Run a transform, compare, and write it down; whether it ran and was right."""
-    holder = Trial()
-    found: Sequence[Any] = []
-    with bench.guarded(holder, transform):
-        found = work()
-    if holder.failure is not None:
-        bench.see("transform", transform=transform, failure=holder.failure, **data)
-        return False
-    comparisons: list[Comparison] = [
-        compare(n, f, e, relative=max(bench.tight, 1e-8)) for n, f, e in zip(names, found, expected, strict=True)
-    ]
-    bench.see("transform", transform=transform, comparisons=comparisons, **data)
-    return all(c["error"] <= c["tolerance"] for c in comparisons)
+__all__ = ["batched", "functional", "grads_batched", "second_functional"]
 
 
 def functional(bench: Bench) -> bool:
     """torch.func.vjp beside autograd; whether torch.func can differentiate the subject."""
-    pure = _pure(bench)
+    pure = pure_of(bench)
     if pure is None:
         return False
     cotangents = tuple(pure.base.cotangents)
@@ -84,12 +24,12 @@ def functional(bench: Bench) -> bool:
         found: Sequence[Any] = torch.func.vjp(pure, *pure.inputs)[1](cotangents)
         return found
 
-    return _attempt(bench, "func.grad", pull, pure.gradients(), pure.names)
+    return attempt(bench, "func.grad", pull, pure.gradients(), pure.names)
 
 
 def batched(bench: Bench) -> None:
     """vmap over the first and over the last dimension, alone and around the gradient, beside a loop."""
-    pure = _pure(bench)
+    pure = pure_of(bench)
     if pure is None:
         return
     size = 3
@@ -105,10 +45,10 @@ def batched(bench: Bench) -> None:
         return
     expected = [torch.stack(list(column)) for column in zip(*loop, strict=True)]
     names = [pure.base.names[p] for p in pure.base.tracked]
-    if _attempt(bench, "vmap", lambda: torch.func.vmap(pure)(*stacks), expected, names, dims="0"):
+    if attempt(bench, "vmap", lambda: torch.func.vmap(pure)(*stacks), expected, names, dims="0"):
         if any(x.dim() for x in pure.inputs):
             moved = [s.movedim(0, -1) for s in stacks]
-            _attempt(bench, "vmap", lambda: torch.func.vmap(pure, in_dims=-1)(*moved), expected, names, dims="-1")
+            attempt(bench, "vmap", lambda: torch.func.vmap(pure, in_dims=-1)(*moved), expected, names, dims="-1")
         if len(stacks) > 1:
             _one_batched(bench, pure, stacks, parts, names)
         _gradient_of_batch(bench, pure, stacks, parts)
@@ -125,7 +65,7 @@ def _near(bench: Bench, x: torch.Tensor, key: str) -> torch.Tensor:
 
 
 def _one_batched(
-    bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]], names: list[str]
+    bench: Bench, pure: Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]], names: list[str]
 ) -> None:
     """Only one of the inputs is batched; the others are shared."""
     for k in range(len(stacks)):
@@ -138,7 +78,7 @@ def _one_batched(
         if holder.failure is not None:
             return
         expected = [torch.stack(list(column)) for column in zip(*loop, strict=True)]
-        _attempt(
+        attempt(
             bench,
             "vmap",
             lambda d=dims, g=given: torch.func.vmap(pure, in_dims=d)(*g),  # type: ignore[misc]
@@ -148,7 +88,7 @@ def _one_batched(
         )
 
 
-def _rows(bench: Bench, pure: _Pure, parts: list[list[torch.Tensor]]) -> list[torch.Tensor] | None:
+def _rows(bench: Bench, pure: Pure, parts: list[list[torch.Tensor]]) -> list[torch.Tensor] | None:
     """The gradients of a batch, one after another, by autograd."""
     rows = []
     sample = bench.sample
@@ -164,7 +104,7 @@ def _rows(bench: Bench, pure: _Pure, parts: list[list[torch.Tensor]]) -> list[to
     return [torch.stack(list(column)) for column in zip(*rows, strict=True)]
 
 
-def _gradient_of_batch(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
+def _gradient_of_batch(bench: Bench, pure: Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
     """The gradient through vmap, by autograd outside it."""
     expected = _rows(bench, pure, parts)
     if expected is None:
@@ -179,10 +119,10 @@ def _gradient_of_batch(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], pa
         given = [c.expand(o.shape).contiguous() for o, c in pairs]
         return torch.autograd.grad([o for o, _ in pairs], leaves, given, allow_unused=True)
 
-    _attempt(bench, "vmap", pull, expected, pure.names, dims="the gradient through vmap")
+    attempt(bench, "vmap", pull, expected, pure.names, dims="the gradient through vmap")
 
 
-def _batched_gradient(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
+def _batched_gradient(bench: Bench, pure: Pure, stacks: list[torch.Tensor], parts: list[list[torch.Tensor]]) -> None:
     expected = _rows(bench, pure, parts)
     if expected is None:
         return
@@ -195,7 +135,7 @@ def _batched_gradient(bench: Bench, pure: _Pure, stacks: list[torch.Tensor], par
         found: Sequence[Any] = torch.func.vmap(pull)(*stacks)
         return found
 
-    _attempt(bench, "vmap of func.grad", per_sample, expected, pure.names)
+    attempt(bench, "vmap of func.grad", per_sample, expected, pure.names)
 
 
 def _or_zeros(grad: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
@@ -204,7 +144,7 @@ def _or_zeros(grad: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
 
 def grads_batched(bench: Bench) -> None:
     """Several incoming gradients at once, as a Jacobian asks for them."""
-    pure = _pure(bench)
+    pure = pure_of(bench)
     if pure is None:
         return
     sets = [bench.cotangents(pure.base.attached, f"batch{n}") for n in range(2)]
@@ -222,12 +162,12 @@ def grads_batched(bench: Bench) -> None:
         wanted = [trial.leaves[i] for i in bench.sample.needed]
         return torch.autograd.grad(trial.attached, wanted, stacked, is_grads_batched=True, allow_unused=True)
 
-    _attempt(bench, "vmap of backward", pull, expected, pure.names)
+    attempt(bench, "vmap of backward", pull, expected, pure.names)
 
 
 def second_functional(bench: Bench) -> None:
     """jacrev of the gradient (a Hessian), beside autograd twice, where both exist."""
-    pure = _pure(bench)
+    pure = pure_of(bench)
     if pure is None or sum(x.numel() for x in pure.inputs) > 64:
         return
     cotangents = pure.base.cotangents
@@ -259,64 +199,4 @@ def second_functional(bench: Bench) -> None:
 
         return [torch.func.grad(weighted)(pure.inputs[0])]
 
-    _attempt(bench, "func.hessian", hessian, expected, pure.names[:1])
-
-
-def compiled(bench: Bench, functional_is_right: bool) -> None:
-    """torch.compile of the call, and of its torch.func gradient."""
-    pure = _pure(bench)
-    if pure is None:
-        return
-    cotangents = pure.base.cotangents
-    for full in (True, False):
-        leaves = [x.clone().requires_grad_() for x in pure.inputs]
-
-        def pull(full: bool = full, leaves: list[torch.Tensor] = leaves) -> Sequence[Any]:
-            call = torch.compile(
-                _fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False
-            )
-            outputs = call(*leaves)  # type: ignore[no-untyped-call]
-            pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
-            grads = (
-                torch.autograd.grad([o for o, _ in pairs], leaves, [c for _, c in pairs], allow_unused=True)
-                if pairs
-                else [None] * len(leaves)
-            )
-            return [*outputs, *grads]
-
-        names = [*[pure.base.names[p] for p in pure.base.tracked], *pure.names]
-        expected = [*[o.detach() for o in pure.base.attached], *pure.gradients()]
-        _attempt(bench, "compile", pull, expected, names, fullgraph=full)
-        if bench.seen[-1].failure is None:
-            break
-        if full:
-            bench.seen.pop()  # a graph break is no fault
-    if bench.seen[-1].failure is not None:
-        return
-    _compiled_functional(bench, pure, functional_is_right)
-
-
-def _compiled_functional(bench: Bench, pure: _Pure, functional_is_right: bool) -> None:
-    cotangents = tuple(pure.base.cotangents)
-
-    def pull() -> Sequence[Any]:
-        def gradient(*inputs: torch.Tensor) -> Any:
-            return torch.func.vjp(lambda *x: pure(*x), *inputs)[1](cotangents)
-
-        call = torch.compile(_fresh(gradient), backend="aot_eager", dynamic=False)
-        found: Sequence[Any] = call(*pure.inputs)  # type: ignore[no-untyped-call]
-        return found
-
-    _attempt(bench, "compile(func.grad)", pull, pure.gradients(), pure.names, functional=functional_is_right)
-
-
-def _fresh(function: Any) -> Any:
-    """The function with a code object of its own: torch.compile counts its recompilations by that."""
-    made = types.FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    return made
+    attempt(bench, "func.hessian", hessian, expected, pure.names[:1])
