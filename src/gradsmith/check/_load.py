@@ -41,11 +41,12 @@ def load_subject(text: str) -> object:
 
 @contextlib.contextmanager
 def search_path(*subjects: str) -> Iterator[None]:
-    """Put what the named subjects may import on the search path, for a while: their folders, or the current one."""
+    """Put what the named subjects may import on the search path, for a while: their folders and the current one."""
     folders = []
     for text in subjects:
         place, _, in_file = _split(text)
-        folders.append(str(Path(place).resolve().parent) if in_file else os.getcwd())
+        folders += [str(Path(place).resolve().parent)] if in_file else []
+    folders.append(os.getcwd())
     added = [folder for folder in dict.fromkeys(folders) if folder not in sys.path]
     sys.path[:0] = added
     try:

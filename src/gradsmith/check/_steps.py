@@ -74,14 +74,17 @@ def steps(bench: Bench, reference_function: Callable[..., Any] | None) -> list[S
     return found
 
 
+_FAST = {"values": 5, "size": 5, "unequal sizes": 4}  # of each kind, where it must be fast; of others 2
+
+
 def _nearby(bench: Bench, judge: Judge) -> None:
     """Judge the neighbours the forward accepts."""
-    most = 200 if bench.thorough else 12 if bench.fast else 60
+    most = 200 if bench.thorough else 24 if bench.fast else 60
     used: dict[str, int] = {}
     tried = 0
     base = judge.largest
     for neighbour in neighbours(bench):
-        if bench.fast and used.get(neighbour.kind, 0) >= 2:
+        if bench.fast and used.get(neighbour.kind, 0) >= _FAST.get(neighbour.kind, 2):
             continue
         if tried >= most * 3 or sum(used.values()) >= most:
             break

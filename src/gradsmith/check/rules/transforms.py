@@ -8,6 +8,7 @@ from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, Observations
 from gradsmith.check.rules._shared import compared_finding, joined, maker, worst
 from gradsmith.check.rules.examples.transforms import EXAMPLES
+from gradsmith.check.rules.value import base_is_wrong
 
 __all__ = ["RULES"]
 
@@ -34,7 +35,7 @@ def _transform(number: int, words: str, *names: str) -> Callable[[Observations],
 def compiled_gradient(observations: Observations) -> Iterator[Finding]:
     """A fault where torch.func works in eager mode; else a note, as the author never claimed torch.func."""
     seen = worst(_seen(observations, COMPILED_GRADIENT))
-    if seen:
+    if seen and not base_is_wrong(observations):  # the derivative of the forward is then the better one
         message = "torch.compile of torch.func.grad drops the custom backward and takes the derivative of the forward."
         found = compared_finding("GS604", message, _MEND[604], seen)
         claimed = seen[0].data.get("functional", False)
