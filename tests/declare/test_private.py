@@ -26,6 +26,7 @@ NAMES = {
     "torch._C._functorch.is_functorch_wrapped_tensor": "whether a tensor belongs to a transform",
     "torch._C._functorch.is_gradtrackingtensor": "whether it belongs to one that differentiates",
     "torch._C._functorch.is_legacy_batchedtensor": "whether it is a batch of is_grads_batched",
+    "torch._C._functorch._set_vmap_fallback_warning_enabled": "no warning that a batch is a loop",
     "torch._C._functorch.get_unwrapped": "the tensor a transform wraps",
     "torch._dynamo.assume_constant_result": "a call torch.compile makes while it traces",
     "torch._subclasses.fake_tensor.fake_tensor_tls.allow_non_fake_inputs_override": "real tensors in a fake trace",

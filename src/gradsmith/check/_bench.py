@@ -16,6 +16,7 @@ from gradsmith.check._guard import Clock, GlobalState, OvertimeError, seed_every
 from gradsmith.check._observation import Failure, Observation
 from gradsmith.check._sample import Sample, is_tiny
 from gradsmith.check._subject import Subject
+from gradsmith.declare._private import version_of
 from gradsmith.declare._tree import Structure, flatten
 from gradsmith.errors import DeclarationError
 
@@ -254,6 +255,8 @@ class Bench:
             trial.cotangents = self.cotangents(attached)
         else:
             trial.cotangents = list(cotangents(attached) if callable(cotangents) else cotangents)
+        kept = [] if create_graph else [g.clone() if g.numel() <= _CHUNK else g for g in trial.cotangents]
+        versions = [version_of(g) for g in trial.cotangents]
         chosen = range(len(attached)) if use is None else use
         wanted = [i for i, leaf in enumerate(trial.leaves) if leaf.requires_grad]
         if not wanted or not attached or not list(chosen):
@@ -270,6 +273,9 @@ class Bench:
             for i, grad in zip(wanted, grads, strict=True):
                 sparse = grad is not None and grad.layout is not torch.strided  # as that of an embedding may be
                 trial.grads[i] = grad.to_dense() if sparse else grad
+        for given, before, version in zip(trial.cotangents if kept else [], kept, versions, strict=True):
+            if version_of(given) != version and given is not before:  # written to: found once, and not by every law
+                given.detach().copy_(before)
         return trial.ok
 
     def evaluate(self, sample: Sample, function: Callable[..., Any] | None = None) -> list[torch.Tensor] | None:

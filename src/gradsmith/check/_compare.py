@@ -141,7 +141,7 @@ def failure_of(error: BaseException, stage: str) -> Failure:
     text = text_of(error).strip().splitlines() or [""]
     where, line = _place(error)
     kind = "hang" if isinstance(error, OvertimeError) else type(error).__name__
-    return {"stage": stage, "type": kind, "text": text[0][:300], "where": where, "line": line}
+    return {"stage": stage, "type": kind, "text": text[0].split(". Hint: ")[0][:300], "where": where, "line": line}
 
 
 def _place(error: BaseException) -> tuple[str, str]:

@@ -42,6 +42,8 @@ def diagnose(observation: Observation) -> str:
 def _alternative(words: str) -> str:
     if words.startswith("output ignored"):
         return f"it is what one gets when the incoming gradient of output {words.split(': ')[1]} is ignored"
+    if words.startswith("derivative not conjugated"):
+        return "it is what one gets without the conj() on the derivative"
     if words.startswith("incoming gradient replaced"):
         return f"it is what one gets with the {words}"
     if words.startswith("incoming gradient conjugated"):

@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from gradsmith.check._bench import Bench
 from gradsmith.check._options import other_options, with_number
 from gradsmith.check._sample import Sample, is_float
+from gradsmith.check._source import source_text
 
 __all__ = ["Neighbour", "neighbours", "shrunk"]
 
@@ -61,6 +62,12 @@ def _values(bench: Bench) -> Iterator[Neighbour]:
         return t.reshape(-1)[order].reshape(t.shape) + _jitter(bench, t, f"mix{i}")
 
     yield Neighbour("values", moved("values in another order", mixed))
+    for k in range(5 if bench.thorough else 0):
+        tensors = [
+            t.abs().mean() * bench.random_like(t, f"drawn{k}.{i}") if sample.needs[i] and i >= sample.fixed else t
+            for i, t in enumerate(sample.tensors)
+        ]
+        yield Neighbour("values", sample.with_tensors(f"drawn at random ({k + 1})", tensors))
     yield Neighbour("values", moved("negated", lambda t, i: -t + _jitter(bench, t, f"neg{i}")))
     for factor in (3.0, 20.0, 0.03, 1e-3) if len(sample.needed) > 1 else (3.0, 20.0, 300.0, 0.03, 1e-3):
         yield Neighbour("values", scaled(bench, sample, factor), 1.0 if factor > 1 else 0.0)
@@ -129,13 +136,16 @@ def _with_size(shape: torch.Size, d: int, size: int) -> list[int]:
     return [size if k == d else n for k, n in enumerate(shape)]
 
 
+_MORE_SIZES = (2, 3, 8, 17, 33, 65)
+
+
 def _sizes(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
     # Integers may point into what would be cut off, and a kernel need not look before it writes there.
     indexed = any(not is_float(t) and t.dtype != torch.bool for t in sample.tensors)
     for old, positions in _positions(sample).items():
         leading = all(d == 0 for _, d in positions) and (_first(sample), 0) in positions
-        for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0)):
+        for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0, *(_MORE_SIZES if bench.thorough else ()))):
             if new == old or (new == 0 and not leading) or (new < old and indexed):
                 continue
             words = f"size {old} made {new}"
@@ -168,8 +178,8 @@ def _unequal(bench: Bench) -> Iterator[Neighbour]:
 
 def _is_raw(bench: Bench) -> bool:
     """Whether the source speaks of pointers and kernels, or is not to be had."""
-    units: list[dict[str, Any]] = next((o.data.get("units", []) for o in bench.seen if o.law == "source"), [])
-    return not units or any(_RAW.search(u["text"]) for u in units)
+    text = source_text(bench.seen)
+    return not text or _RAW.search(text) is not None
 
 
 _RAW = re.compile(r"data_ptr|ctypes|triton|torch\.ops\.|load_inline|\b_C\b|\.cuda\b|as_strided")

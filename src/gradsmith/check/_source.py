@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from gradsmith.check._observation import Observation
 from gradsmith.declare._private import OPERATORS, CustomOpDef, operator_definition, operator_facts
 
-__all__ = ["read_source", "source_observation"]
+__all__ = ["read_source", "source_observation", "source_text"]
 
 ROLES = {"forward", "backward", "setup_context", "jvp", "vmap", "vjp"}
 # Code of these is not the author's.
@@ -27,6 +27,11 @@ MOST_UNITS = 120
 def source_observation(subject: Any) -> Observation:
     """The source of a subject as an observation; its data is empty where there is no source."""
     return Observation(law="source", data=read_source(subject) or {})
+
+
+def source_text(observations: Iterable[Observation]) -> str:
+    """All that was read of a subject."""
+    return "\n".join(u["text"] for o in observations if o.law == "source" for u in o.data.get("units", []))
 
 
 def read_source(subject: Any) -> dict[str, Any] | None:

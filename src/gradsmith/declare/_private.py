@@ -45,6 +45,7 @@ __all__ = [
     "unseen_by_modes",
     "version_of",
     "vjp",
+    "vmap_fallback_unmentioned",
     "without_python_apply",
     "wrapped_for_forward_mode",
 ]
@@ -160,6 +161,16 @@ def _layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.unwrap_if_dead(_functorch.get_unwrapped(tensor))
         yield tensor
+
+
+@contextmanager
+def vmap_fallback_unmentioned() -> Iterator[None]:
+    """Keep torch from writing to the terminal that a batch is computed in a loop."""
+    _functorch._set_vmap_fallback_warning_enabled(False)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        _functorch._set_vmap_fallback_warning_enabled(True)  # type: ignore[attr-defined]
 
 
 def function_class_of(node: Any) -> type[Function] | None:

@@ -25,7 +25,7 @@ def compiled(bench: Bench, functional_is_right: bool) -> None:
 
         def pull(full: bool = full, leaves: list[torch.Tensor] = leaves) -> Sequence[Any]:
             call = torch.compile(
-                _fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=False
+                _fresh(lambda *inputs: pure(*inputs)), backend="aot_eager", fullgraph=full, dynamic=bench.thorough
             )
             outputs = call(*leaves)  # type: ignore[no-untyped-call]
             pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]

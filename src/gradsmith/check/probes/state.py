@@ -20,10 +20,10 @@ def _compared(bench: Bench, sample: Sample, got: Trial, expected: Trial) -> list
     return [compare(sample.names[i], got.grads[i], expected.grads[i], relative=bench.tight) for i in sample.needed]
 
 
-def interleaved(bench: Bench) -> None:
-    """Two calls whose backwards come in either order do not disturb each other."""
+def _other_values(bench: Bench) -> Sample:
+    """A second call that could go on at the same time."""
     sample = bench.sample
-    other = sample.with_tensors(
+    return sample.with_tensors(
         "other values",
         [
             t.flatten().roll(1).reshape(t.shape)
@@ -33,6 +33,11 @@ def interleaved(bench: Bench) -> None:
             for i, t in enumerate(sample.tensors)
         ],
     )
+
+
+def interleaved(bench: Bench) -> None:
+    """Two calls whose backwards come in either order do not disturb each other."""
+    sample, other = bench.sample, _other_values(bench)
     alone = [bench.run(sample), bench.run(other)]
     if not all(t.ok and t.finite for t in alone):
         return
@@ -107,6 +112,44 @@ def other_thread(bench: Bench) -> None:
             "thread", condition="backward in another thread", comparisons=_compared(bench, bench.sample, trial, base)
         )
 
+    if not bench.random:
+        _two_threads(bench)
+
+
+def _two_threads(bench: Bench) -> None:
+    """Forward in two threads, then backward in both: each gets what it would get alone."""
+    samples = [bench.sample, _other_values(bench)]
+    alone = [bench.run(s) for s in samples]
+    if not all(t.ok and t.finite for t in alone):
+        return
+    trials = [Trial(), Trial()]
+    met = threading.Barrier(2, timeout=max(min(bench.clock.timeout / 10, bench.clock.left), 0.1))
+
+    def work(k: int) -> None:
+        trials[k] = bench.run(samples[k], backward=False)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            met.wait()
+        if trials[k].ok:
+            bench.backward(trials[k], alone[k].cotangents)
+
+    threads = [threading.Thread(target=_quietly, args=(lambda k=k: work(k),), daemon=True) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(min(bench.clock.timeout / 5, bench.clock.left), 0.0) + 1)
+    condition = "two threads at once"
+    failure = next((t.failure for t in trials if t.failure is not None), None)
+    if failure is not None:
+        bench.see("thread", condition=condition, failure=failure)
+    elif all(len(t.grads) == len(bench.sample.tensors) for t in trials):
+        comparisons = [c for t, a in zip(trials, alone, strict=True) for c in _compared(bench, bench.sample, t, a)]
+        bench.see("thread", condition=condition, comparisons=comparisons)
+
+
+def _quietly(work: Any) -> None:
+    with contextlib.suppress(StopChecking):
+        work()
+
 
 def _plain_backward(bench: Bench, trial: Trial, base: Trial) -> None:
     bench.backward(trial, base.cotangents)
@@ -114,12 +157,7 @@ def _plain_backward(bench: Bench, trial: Trial, base: Trial) -> None:
 
 def _in_thread(work: Any, clock: Clock) -> bool:
     """Whether it came back; where it sleeps for ever, the thread cannot be ended and is left behind."""
-
-    def run() -> None:
-        with contextlib.suppress(StopChecking):
-            work()
-
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=_quietly, args=(work,), daemon=True)
     thread.start()
     thread.join(max(min(clock.timeout / 10, clock.left), 0.0) + 1)
     return not thread.is_alive()

@@ -229,7 +229,8 @@ def captured(bench: Bench) -> None:
             continue
         for kind, scope in (("closure", found.nonlocals), ("global", found.globals)):
             for name, value in scope.items():
-                if _wants_gradient(value):
+                # (what a global dict or list holds may be what the calls before put there)
+                if not (kind == "global" and isinstance(value, (dict, list, set))) and _wants_gradient(value):
                     names.append({"name": name, "kind": kind, "type": type(value).__name__})
     if bench.subject.kind == "Function":
         args, _ = bench.given.arguments(bench.given.tensors)

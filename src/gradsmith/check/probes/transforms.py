@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 from gradsmith.check._bench import Bench, Trial
+from gradsmith.check._source import source_text
 from gradsmith.check.probes._pure import Pure, Tensors, attempt, pure_of
+from gradsmith.declare._private import vmap_fallback_unmentioned
 
 __all__ = ["batched", "functional", "grads_batched", "second_functional"]
 
@@ -27,6 +29,7 @@ def functional(bench: Bench) -> bool:
     return attempt(bench, "func.grad", pull, pure.gradients(), pure.names)
 
 
+@vmap_fallback_unmentioned()
 def batched(bench: Bench) -> None:
     """vmap over the first and over the last dimension, alone and around the gradient, beside a loop."""
     pure = pure_of(bench)
@@ -142,8 +145,12 @@ def _or_zeros(grad: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(like) if grad is None else grad
 
 
+@vmap_fallback_unmentioned()
 def grads_batched(bench: Bench) -> None:
     """Several incoming gradients at once, as a Jacobian asks for them."""
+    if ".data" in source_text(bench.seen):
+        bench.skip("vmap of backward", "PyTorch crashes where `.data` meets the batches of is_grads_batched")
+        return
     pure = pure_of(bench)
     if pure is None:
         return

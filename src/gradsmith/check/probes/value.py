@@ -271,6 +271,11 @@ class Judge:
             bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
             if all(_close(trial.grads[i], other[i]) for i in bad):
                 found.append(words)
+        if any(g.is_complex() for g in trial.cotangents):
+            mirrored = self.reference.gradient(sample, trial, [g.conj().resolve_conj() for g in trial.cotangents])
+            bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
+            if mirrored is not None and all(_close(trial.grads[i], _conjugate(mirrored[i])) for i in bad):
+                found.append("derivative not conjugated")
         for i, c in zip(judged, comparisons, strict=True):
             if not wrong(c):
                 continue
@@ -282,6 +287,10 @@ class Judge:
 
 def _zeros(sample: Sample, i: int) -> torch.Tensor:
     return torch.zeros_like(sample.tensors[i])
+
+
+def _conjugate(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    return None if tensor is None else tensor.conj().resolve_conj()
 
 
 def _nonzero(tensor: torch.Tensor | None) -> bool:

@@ -62,7 +62,7 @@ def uniform(observations: Observations) -> Iterator[Finding]:
 
 def not_linear(observations: Observations) -> Iterator[Finding]:
     seen = [o for o in worst(observations.of("linearity")) if not _ignoring(observations)]
-    if not seen:
+    if not seen or (rounds(observations) and _returned_narrow(observations)):
         return
     first = seen[0]
     diagnosis = {
@@ -74,6 +74,12 @@ def not_linear(observations: Observations) -> Iterator[Finding]:
         diagnosis = "it is off by a little, everywhere: something is rounded or quantised on the way"
     message = f"The gradient of {joined(c['name'] for c in first.wrong)} is not linear in the incoming gradient."
     yield compared_finding("GS203", message, _MEND[203], seen, diagnosis=diagnosis)
+
+
+def _returned_narrow(observations: Observations) -> bool:
+    """Whether a gradient was returned in less precision than its input has: then that is the fault."""
+    rows = [r for o in observations.of("returned") for r in o.data["rows"] if r["returned"] is not None]
+    return any(r["returned"]["dtype"] != r["input"]["dtype"] for r in rows)
 
 
 def layout_wrong(observations: Observations) -> Iterator[Finding]:

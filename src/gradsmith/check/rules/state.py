@@ -80,10 +80,10 @@ def thread(observations: Observations) -> Iterator[Finding]:
     seen = observations.of("thread")
     crashed, bad = failed(seen), worst(seen)
     if crashed:
-        message = "Backward fails in another thread than forward."
+        message = f"Backward fails: {crashed[0].condition}."
         yield crash_finding("GS807", message, _MEND[807], crashed)
     elif bad:
-        message = "The gradient is another one when backward runs in another thread than forward."
+        message = f"The gradient is another one: {bad[0].condition}."
         yield compared_finding("GS807", message, _MEND[807], bad)
 
 

@@ -87,7 +87,11 @@ def swapped(observations: Observations) -> Iterator[Finding]:
 
 
 def conjugated(observations: Observations) -> Iterator[Finding]:
-    seen = [o for o in _judged(observations, "value") if _alternatives(o, "incoming gradient conjugated")]
+    seen = [
+        o
+        for o in _judged(observations, "value")
+        if _alternatives(o, "incoming gradient conjugated") or _alternatives(o, "derivative not conjugated")
+    ]
     if seen:
         message = f"The gradient of {_names(seen[0])} follows another convention for complex numbers than PyTorch's."
         yield compared_finding("GS104", message, _MEND[104], seen, diagnosis=diagnose(seen[0]))
@@ -119,7 +123,8 @@ def _nearby(number: int, words: str) -> Callable[[Observations], Iterator[Findin
             message = (
                 f"The gradient of {_names(seen[0])} is right on the inputs given and wrong {words}: {seen[0].sample}."
             )
-            yield compared_finding(f"GS{number}", message, _MEND[number], seen, diagnosis=diagnose(seen[0]))
+            diagnosis = diagnose(seen[0]).split("; if that is meant")[0]
+            yield compared_finding(f"GS{number}", message, _MEND[number], seen, diagnosis=diagnosis)
 
     return find
 
