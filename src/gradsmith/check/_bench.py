@@ -273,8 +273,10 @@ class Bench:
             for i, grad in zip(wanted, grads, strict=True):
                 sparse = grad is not None and grad.layout is not torch.strided  # as that of an embedding may be
                 trial.grads[i] = grad.to_dense() if sparse else grad
-        for given, before, version in zip(trial.cotangents if kept else [], kept, versions, strict=True):
-            if version_of(given) != version and given is not before:  # written to: found once, and not by every law
+        if kept and [version_of(g) for g in trial.cotangents] != versions:
+            # The backward wrote to them, and may have returned them: that is found once, and not by every law.
+            trial.grads = [None if g is None else g.clone() for g in trial.grads]
+            for given, before in zip(trial.cotangents, kept, strict=True):
                 given.detach().copy_(before)
         return trial.ok
 
