@@ -35,7 +35,7 @@ table: $(VENV)/.dev  ## run the transform tests and write the support table
 	$(PYTEST) -n 2 --dist loadgroup tests/transforms --support-table=write
 
 rules: $(VENV)/.dev  ## write the pages of the rules of the check, docs/rules
-	$(PY) -m gradsmith.check._pages
+	$(PY) -m gradsmith.check.report._pages
 
 bench: $(VENV)/.bench  ## time the operations, beside those of other packages
 	@$(PY) benchmarks/run.py

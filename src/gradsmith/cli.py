@@ -10,7 +10,7 @@ import warnings
 
 import click
 
-from gradsmith.check import _command
+from gradsmith.check.command import _command
 
 __all__ = ["main", "require_torch"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from gradsmith.check._example import run_example
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observation, dump, load
-from gradsmith.check._source import source_observation
 from gradsmith.check.rules.source import RULES
+from gradsmith.check.source._source import source_observation
 
 
 def judge(subject: Any, *more: Observation) -> list[Finding]:

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from gradsmith.check._finding import Finding, Rule
 from gradsmith.check._observation import Observation, Observations
-from gradsmith.check._pages import index, page, pages, write_pages
-from gradsmith.check._report import Report
-from gradsmith.check._signature import require_names
+from gradsmith.check.command._signature import require_names
+from gradsmith.check.report._pages import index, page, pages, write_pages
+from gradsmith.check.report._report import Report
 from gradsmith.cli import main
 from gradsmith.errors import UsageError
 
@@ -358,15 +358,15 @@ from gradsmith.check._observation import Observation, Observations
 module, rules = importlib.import_module("gradsmith.check"), importlib.import_module("gradsmith.check.rules")
 rules.RULES = []
 def check(subject, inputs, **options):
-    from gradsmith.check._report import Report
+    from gradsmith.check.report._report import Report
     subject(*inputs)
     for done in range(3):
         options["progress"](done, 3, "[what]")
     return Report(Observations([Observation("subject", data={"name": "Größe"})]))
 module.check = check
-import gradsmith.check._command as command
+import gradsmith.check.command._command as command
 command._MARGIN = 0.0
-import gradsmith.check._progress as progress
+import gradsmith.check.command._progress as progress
 progress._PATIENCE = 0.0
 from gradsmith.cli import main
 main(prog_name="gradsmith")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradsmith.check._load import load_subject, search_path
-from gradsmith.check._read import read_argument, read_device, read_input
+from gradsmith.check.command._load import load_subject, search_path
+from gradsmith.check.command._read import read_argument, read_device, read_input
 from gradsmith.errors import UsageError
 
 SOURCE = """

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 import pytest
 
 from gradsmith.check._finding import Finding
-from gradsmith.check._matrix import TRANSFORMS, Row, matrix
 from gradsmith.check._observation import Observation, Observations, dump, load
-from gradsmith.check._plain import clean, number, plain, shape
-from gradsmith.check._report import Report
-from gradsmith.check._svg import curve, heat_maps
-from gradsmith.check._text import render
+from gradsmith.check.report._matrix import TRANSFORMS, Row, matrix
+from gradsmith.check.report._plain import clean, number, plain, shape
+from gradsmith.check.report._report import Report
+from gradsmith.check.report._svg import curve, heat_maps
+from gradsmith.check.report._text import render
 from gradsmith.errors import CheckError, GradsmithError
 
 NAN, INF = math.nan, math.inf

@@ -18,7 +18,7 @@ import gradsmith as gs
 from gradsmith.check import Finding, Observations, Rule, dump, load
 from gradsmith.check._example import run_example
 from gradsmith.check._finding import FAMILIES
-from gradsmith.check._pages import pages, write_pages
+from gradsmith.check.report._pages import pages, write_pages
 from gradsmith.check.rules import RULES
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"

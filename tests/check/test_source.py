@@ -9,8 +9,8 @@ import torch
 
 from gradsmith.check._example import run_example
 from gradsmith.check._observation import Observation, Observations
-from gradsmith.check._source import read_source
 from gradsmith.check.rules.source import RULES
+from gradsmith.check.source._source import read_source
 from tests.check.source_text import judge
 
 # reading ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradsmith.check._check import check, observe
     from gradsmith.check._finding import Finding, Rule
     from gradsmith.check._observation import Observation, Observations, dump, load
-    from gradsmith.check._report import Report
+    from gradsmith.check.report._report import Report
 
 __all__ = ["Finding", "Observation", "Observations", "Report", "Rule", "check", "dump", "load", "observe"]
 
@@ -23,7 +23,7 @@ _HOME = {
     **dict.fromkeys(("check", "observe"), "_check"),
     **dict.fromkeys(("Finding", "Rule"), "_finding"),
     **dict.fromkeys(("Observation", "Observations", "dump", "load"), "_observation"),
-    "Report": "_report",
+    "Report": "report._report",
 }
 
 

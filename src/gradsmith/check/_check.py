@@ -14,12 +14,12 @@ from gradsmith.check._findings import find, require_codes
 from gradsmith.check._guard import Clock, one_at_a_time, plain_surroundings, quiet, text_of
 from gradsmith.check._observation import Observation, Observations
 from gradsmith.check._refuse import looking, refuse_options, refuse_undifferentiable, refuse_unjudged
-from gradsmith.check._report import Report
 from gradsmith.check._sample import Sample, sample_of
-from gradsmith.check._source import source_observation
 from gradsmith.check._steps import steps
 from gradsmith.check._subject import Subject
 from gradsmith.check.probes.first import LARGE, first_call
+from gradsmith.check.report._report import Report
+from gradsmith.check.source._source import source_observation
 from gradsmith.declare._private import transforms_active
 from gradsmith.errors import UsageError
 

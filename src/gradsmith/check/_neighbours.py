@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from gradsmith.check._bench import Bench
 from gradsmith.check._options import other_options, with_number
 from gradsmith.check._sample import Sample, is_float
-from gradsmith.check._source import source_text
+from gradsmith.check.source._source import source_text
 
 __all__ = ["Neighbour", "neighbours", "shrunk"]
 

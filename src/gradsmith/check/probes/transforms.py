@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from gradsmith.check._bench import Bench, Trial
-from gradsmith.check._source import source_text
 from gradsmith.check.probes._pure import Pure, Tensors, attempt, pure_of
+from gradsmith.check.source._source import source_text
 from gradsmith.declare._private import vmap_fallback_unmentioned
 
 __all__ = ["batched", "functional", "grads_batched", "second_functional"]

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gradsmith.check._alias import Walk
 from gradsmith.check._finding import Finding, Rule
 from gradsmith.check._observation import Observations
-from gradsmith.check._origin import RAW, Value
-from gradsmith.check._syntax import Owner, Unit, dotted, loads, owners
+from gradsmith.check.source._alias import Walk
+from gradsmith.check.source._origin import RAW, Value
+from gradsmith.check.source._syntax import Owner, Unit, dotted, loads, owners
 
 __all__ = [
     "Spot",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Observations
-from gradsmith.check._syntax import owners
 from gradsmith.check.rules._shared import compared_finding, crash_finding, failed, joined, maker, worst
 from gradsmith.check.rules.examples.lifetime import EXAMPLES
 from gradsmith.check.rules.source_context import unused_saved
+from gradsmith.check.source._syntax import owners
 
 __all__ = ["RULES"]
 

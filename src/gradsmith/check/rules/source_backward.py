@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gradsmith.check._finding import Rule
 from gradsmith.check._observation import Observations
-from gradsmith.check._origin import RAW
-from gradsmith.check._syntax import Owner, Unit, dotted, is_none_test, loads
 from gradsmith.check.rules._reading import Spot, backwards, calls, gradient_names, returns, rule, walk_backward
+from gradsmith.check.source._origin import RAW
+from gradsmith.check.source._syntax import Owner, Unit, dotted, is_none_test, loads
 
 __all__ = ["RULES"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from gradsmith.check._finding import Rule
 from gradsmith.check._observation import Observations
-from gradsmith.check._syntax import Owner, Unit, dotted, loads, longest_path
 from gradsmith.check.rules._reading import Spot, backwards, calls, kept_on_ctx, returns, rule
+from gradsmith.check.source._syntax import Owner, Unit, dotted, loads, longest_path
 
 __all__ = ["RULES", "unused_saved"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from gradsmith.check._finding import Rule
 from gradsmith.check._observation import Observations
-from gradsmith.check._syntax import Owner, Unit, dotted, loads
 from gradsmith.check.rules._reading import Spot, backwards, calls, gradient_names, returns, rule
+from gradsmith.check.source._syntax import Owner, Unit, dotted, loads
 
 __all__ = ["RULES"]
 

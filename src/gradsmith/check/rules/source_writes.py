@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsmith.check._alias import Change, Walk
 from gradsmith.check._finding import Rule
 from gradsmith.check._observation import Observations
-from gradsmith.check._origin import HIDDEN, RAW, Value
-from gradsmith.check._syntax import Owner, root_name
 from gradsmith.check.rules._reading import Spot, backwards, calls, differentiable, rule, walk_backward
+from gradsmith.check.source._alias import Change, Walk
+from gradsmith.check.source._origin import HIDDEN, RAW, Value
+from gradsmith.check.source._syntax import Owner, root_name
 
 __all__ = ["RULES"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.check._finding import FAMILIES, Finding
-from gradsmith.check._matrix import Row, matrix
 from gradsmith.check._observation import Observations
-from gradsmith.check._plain import count, plain
+from gradsmith.check.report._matrix import Row, matrix
+from gradsmith.check.report._plain import count, plain
 from gradsmith.errors import CheckError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Report:
             CheckError: something is wrong; the message is what the text report says of it.
         """
         if not self.ok:
-            from gradsmith.check._text import failure_text
+            from gradsmith.check.report._text import failure_text
 
             raise CheckError(failure_text(self))
 
@@ -96,12 +96,12 @@ class Report:
         return f"<Report of {self.name}: {count(len(self.findings), 'finding')}>"
 
     def __str__(self) -> str:
-        from gradsmith.check._text import render
+        from gradsmith.check.report._text import render
 
         return render(self)
 
     def __rich__(self) -> RenderableType:
-        from gradsmith.check._text import renderable
+        from gradsmith.check.report._text import renderable
 
         return renderable(self)
 
@@ -146,13 +146,13 @@ class Report:
 
     def to_html(self) -> str:
         """The report as one HTML page that needs nothing else, with pictures where there are any."""
-        from gradsmith.check._html import document
+        from gradsmith.check.report._html import document
 
         return document(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows below a cell."""
-        from gradsmith.check._html import fragment
+        from gradsmith.check.report._html import fragment
 
         return fragment(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
-from gradsmith.check._syntax import dotted, is_none_test
+from gradsmith.check.source._syntax import dotted, is_none_test
 
 __all__ = ["HIDDEN", "RAW", "Origins", "State", "Value", "changes", "meet"]
 

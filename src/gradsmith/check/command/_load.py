@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gradsmith.check._guard import OvertimeError
-from gradsmith.check._plain import clean
+from gradsmith.check.report._plain import clean
 from gradsmith.errors import UsageError
 
 __all__ = ["load_subject", "search_path"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from gradsmith.check._plain import clean, count, number
+from gradsmith.check.report._plain import clean, count, number
 
 __all__ = ["curve", "heat_maps"]
 

@@ -7,13 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.check._finding import FAMILIES, Finding
-from gradsmith.check._plain import clean, number, tensor
-from gradsmith.check._style import PAGE, STYLE
-from gradsmith.check._svg import curve, heat_maps
-from gradsmith.check._text import facts, seen, verdict
+from gradsmith.check.report._plain import clean, number, tensor
+from gradsmith.check.report._style import PAGE, STYLE
+from gradsmith.check.report._svg import curve, heat_maps
+from gradsmith.check.report._text import facts, seen, verdict
 
 if TYPE_CHECKING:
-    from gradsmith.check._report import Report
+    from gradsmith.check.report._report import Report
 
 __all__ = ["document", "fragment"]
 

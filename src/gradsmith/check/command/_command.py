@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradsmith.check import _output
+from gradsmith.check.command import _output
 from gradsmith.errors import UsageError
 
 if TYPE_CHECKING:
     from gradsmith.check._finding import Rule
-    from gradsmith.check._report import Report
+    from gradsmith.check.report._report import Report
 
 __all__ = ["check", "explain", "rules"]
 
@@ -47,7 +47,7 @@ def rules(as_json: bool) -> None:
     if as_json:
         described = [{"code": r.code, "name": r.name, "family": r.family, "summary": r.summary} for r in listed]
         return _output.write(json.dumps({"schema": 1, "rules": described}))
-    from gradsmith.check._text import rule_list
+    from gradsmith.check.report._text import rule_list
 
     return _output.write(rule_list(listed, colour=_colour()))
 
@@ -56,11 +56,11 @@ def rules(as_json: bool) -> None:
 @click.argument("rule")
 def explain(rule: str) -> None:
     """Print the page of a rule, given by its code (GS203) or its name."""
-    from gradsmith.check._pages import page
+    from gradsmith.check.report._pages import page
 
     text = page(_rule(rule))
     if _colour():
-        from gradsmith.check._text import markdown
+        from gradsmith.check.report._text import markdown
 
         text = markdown(text)
     _output.write(text.rstrip())
@@ -165,7 +165,7 @@ def check(subject: str, as_json: bool, html: Path | None, **options: Any) -> Non
     if as_json:
         _output.write(report.to_json())
     else:
-        from gradsmith.check._text import render
+        from gradsmith.check.report._text import render
 
         _output.write(render(report, colour=_colour()))
     if not report.ok:
@@ -189,10 +189,10 @@ def _run(
 
     from gradsmith.check import check as run_check
     from gradsmith.check._guard import Clock
-    from gradsmith.check._load import load_subject, search_path
-    from gradsmith.check._progress import ProgressBar
-    from gradsmith.check._read import read_argument, read_device, read_input
-    from gradsmith.check._signature import require_names
+    from gradsmith.check.command._load import load_subject, search_path
+    from gradsmith.check.command._progress import ProgressBar
+    from gradsmith.check.command._read import read_argument, read_device, read_input
+    from gradsmith.check.command._signature import require_names
 
     if not inputs:
         raise UsageError("there is nothing to call the subject with: give at least one --input, such as --input 3x4")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradsmith.check._observation import Comparison, Failure, Observation, Observations, wrong
-from gradsmith.check._plain import clean, element, number
+from gradsmith.check.report._plain import clean, element, number
 
 __all__ = ["TRANSFORMS", "Row", "Status", "matrix"]
 

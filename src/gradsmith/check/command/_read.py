@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.check._plain import clean
+from gradsmith.check.report._plain import clean
 from gradsmith.errors import UsageError
 
 __all__ = ["read_argument", "read_device", "read_input"]

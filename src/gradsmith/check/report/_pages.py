@@ -1,4 +1,4 @@
-"""The page of each rule, and the folder of them: ``python -m gradsmith.check._pages`` writes ``docs/rules``."""
+"""The page of each rule, and the folder of them: ``python -m gradsmith.check.report._pages`` writes ``docs/rules``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradsmith.check._finding import FAMILIES, Rule
 
 __all__ = ["index", "page", "pages", "write_pages"]
 
-_FOLDER = Path(__file__).parents[3] / "docs" / "rules"
+_FOLDER = Path(__file__).parents[4] / "docs" / "rules"
 
 
 def page(rule: Rule) -> str:

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from gradsmith.check._finding import FAMILIES, Finding, Rule
-from gradsmith.check._plain import clean, count, tensor
+from gradsmith.check.report._plain import clean, count, tensor
 
 if TYPE_CHECKING:
-    from gradsmith.check._report import Report
+    from gradsmith.check.report._report import Report
 
 __all__ = ["facts", "failure_text", "markdown", "render", "renderable", "rule_list", "seen", "verdict"]
 

@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gradsmith.check._origin import HIDDEN, RAW, Origins, State, Value, changes, meet
-from gradsmith.check._syntax import dotted, is_none_test, stored_names
+from gradsmith.check.source._origin import HIDDEN, RAW, Origins, State, Value, changes, meet
+from gradsmith.check.source._syntax import dotted, is_none_test, stored_names
 
 __all__ = ["Change", "Walk"]
 

@@ -1,0 +1,1 @@
+"""`gradsmith check`, `rules` and `explain`: what was typed, read; what was found, printed."""

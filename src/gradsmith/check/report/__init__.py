@@ -1,0 +1,1 @@
+"""What was found, shown: as text, as a page with pictures, as data, and the page of each rule."""

@@ -1,0 +1,1 @@
+"""The text of a subject, taken apart: which names share memory with what, and who writes to them."""
