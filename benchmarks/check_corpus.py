@@ -103,8 +103,8 @@ def _sizes() -> str:
     lines = [
         "## What a check costs as its inputs grow",
         "",
-        "A root-mean-square norm, one process. Memory is what is held at most beyond what was there before, as a multiple",
-        "of inputs and outputs; below some ten megabytes it is the interpreter's own.",
+        "A root-mean-square norm, one process. Memory is the most held beyond what was there before, as a multiple of",
+        "inputs and outputs; below some ten megabytes it is the interpreter's own.",
         "",
         "| elements | seconds | memory |",
         "|---|---|---|",
