@@ -136,6 +136,11 @@ def _with_size(shape: torch.Size, d: int, size: int) -> list[int]:
     return [size if k == d else n for k, n in enumerate(shape)]
 
 
+def _is_offsets(t: torch.Tensor) -> bool:
+    """Where sequences begin and end, such as `cu_seqlens`: it cannot just be made longer."""
+    return not is_float(t) and t.dim() == 1 and t.numel() > 1 and bool((t.diff() >= 0).all()) and int(t[0]) == 0
+
+
 _MORE_SIZES = (2, 3, 8, 17, 33, 65)
 
 
@@ -146,6 +151,8 @@ def _sizes(bench: Bench) -> Iterator[Neighbour]:
     for old, positions in _positions(sample).items():
         leading = all(d == 0 for _, d in positions) and (_first(sample), 0) in positions
         for new in dict.fromkeys((old + 1, 1, 2 * old + 3, 0, *(_MORE_SIZES if bench.thorough else ()))):
+            if any(_is_offsets(sample.tensors[i]) for i, _ in positions):
+                continue
             if new == old or (new == 0 and not leading) or (new < old and indexed):
                 continue
             words = f"size {old} made {new}"

@@ -62,6 +62,9 @@ def attempt(
     found: Sequence[Any] = []
     with bench.guarded(holder, transform):
         found = work()
+    if holder.failure is not None and holder.failure["type"] == "hang":
+        bench.skip(transform, "it took too long; raise the limit with timeout=")
+        return False
     if holder.failure is not None:
         bench.see("transform", transform=transform, failure=holder.failure, **data)
         return False

@@ -76,8 +76,12 @@ def leak(bench: Bench) -> None:
 
 def _one_call(bench: Bench, backward: bool) -> list[tuple[str, Any]]:
     trial = bench.run(backward=backward)
-    watched = [(n, weakref.ref(t)) for n, t in zip(trial.names, trial.outputs, strict=True)]
+    watched: list[tuple[str, Any]] = [(n, weakref.ref(t)) for n, t in zip(trial.names, trial.outputs, strict=True)]
     watched += [(n, weakref.ref(t)) for n, t in zip(bench.sample.names, trial.leaves, strict=True)]
+    # The memory too: a detached alias that is kept holds all of it.
+    for name, output in zip(trial.names, trial.outputs, strict=True):
+        memory: Any = output.untyped_storage()
+        watched.append((name, weakref.ref(memory)))
     for node in custom_nodes(trial.outputs):
         watched.append((f"the graph node {type(node).__name__}", weakref.ref(node)))
     return watched

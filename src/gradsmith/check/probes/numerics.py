@@ -29,7 +29,7 @@ def finite(bench: Bench, reference: Reference) -> None:
         samples += [_scaled(bench.sample, f) for f in (0.0, 100.0)]
         half = bench.given.to(torch.float16)
         if not any(t.is_complex() for t in half.tensors):
-            samples += [_scaled(half, f) for f in (1.0, 20.0, 200.0)]
+            samples += [_scaled(half, f) for f in (1.0, 20.0)]
     for sample in samples:
         trial = bench.run(sample, cotangents=lambda o: [_bounded(c) for c in bench.cotangents(o)])
         if not trial.ok or not trial.finite:
@@ -38,7 +38,7 @@ def finite(bench: Bench, reference: Reference) -> None:
         if not bad:
             bench.see("finite", sample, str(sample.dtype).removeprefix("torch."), bad=[])
             continue
-        if _true_is_finite(bench, reference, sample, trial):
+        if _output_is_right(bench, sample, trial) and _true_is_finite(bench, reference, sample, trial):
             bench.see(
                 "finite",
                 sample,
@@ -75,6 +75,14 @@ def _nonfinite(sample: Sample, trial: Trial, i: int) -> dict[str, Any]:
     }
 
 
+def _output_is_right(bench: Bench, sample: Sample, trial: Trial) -> bool:
+    """Whether the forward still says what it says in float64; beyond, its gradient is not to blame."""
+    if bench.dtype != torch.float64 or sample.dtype == torch.float64:
+        return True
+    twin = bench.run(sample.to(torch.float64), backward=False)
+    return twin.ok and all(_near(a, b, sample.dtype) for a, b in zip(trial.attached, twin.attached, strict=False))
+
+
 def _true_is_finite(bench: Bench, reference: Reference, sample: Sample, trial: Trial) -> bool:
     """Finite by autograd in the same precision; where that is not known, by the subject itself in float64."""
     found = reference.gradient(sample, trial)
@@ -106,13 +114,6 @@ def low_precision(bench: Bench, reference: Reference) -> None:
     for dtype in (torch.bfloat16, torch.float16):
         low = whole.to(dtype)
         _beside_double(bench, low, "low precision", reference)
-        if all(_like_activations(whole.tensors[i]) for i in whole.needed[:1]):
-            _beside_double(bench, _scaled(low, 100.0), "low precision", reference)
-
-
-def _like_activations(t: torch.Tensor) -> bool:
-    """Of either sign and beyond 1: not probabilities or variances, which are not met a hundred times larger."""
-    return t.numel() > 0 and float(t.min()) < 0 and float(t.abs().max()) > 1
 
 
 def _beside_double(bench: Bench, sample: Sample, law: str, reference: Reference | None) -> None:

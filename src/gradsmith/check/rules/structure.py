@@ -130,6 +130,7 @@ def _raw(number: int, field: str) -> Callable[[Observations], Iterator[Finding]]
                     f"{_show(rows[0]['returned'][field])}; the input is {_show(rows[0]['input'][field])}."
                 )
                 yield Finding(f"GS{number}", message, hint=_MEND[number], evidence=tuple(lines))
+                return
 
     return find
 
