@@ -18,6 +18,7 @@ from gradsmith.declare import _private as private
 NAMES = {
     "torch._C._are_functorch_transforms_active": "whether a torch.func transform runs",
     "torch._C._is_any_autocast_enabled": "whether autocast is on for any device",
+    "torch._C._set_fwd_grad_enabled": "forward mode recorded again, where checked code left it off",
     "torch._C._is_fwd_grad_enabled": "whether forward mode records",
     "torch._C._get_tracing_state": "whether torch.jit.trace runs",
     "torch._C._set_grad_enabled": "what torch.no_grad calls, which the escape watch listens to",

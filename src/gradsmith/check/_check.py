@@ -20,7 +20,7 @@ from gradsmith.check._subject import Subject
 from gradsmith.check.probes.first import LARGE, first_call
 from gradsmith.check.report._report import Report
 from gradsmith.check.source._source import source_observation
-from gradsmith.declare._private import transforms_active
+from gradsmith.declare._private import forward_mode_kept, transforms_active
 from gradsmith.errors import UsageError
 
 __all__ = ["check", "observe"]
@@ -135,7 +135,7 @@ def observe(
             raise UsageError(f"{name}: got {value!r}; expected a callable that takes the arguments of the subject")
     if transforms_active():
         raise UsageError("check: it was called inside of a torch.func transform or of forward mode; call it outside")
-    with one_at_a_time(timeout), torch.inference_mode(False), quiet() as noise:
+    with forward_mode_kept(), one_at_a_time(timeout), torch.inference_mode(False), quiet() as noise:
         clock = Clock(timeout)
         with looking("subject", clock):
             judged = Subject(subject, gradient_of)

@@ -25,6 +25,7 @@ __all__ = [
     "direct_apply",
     "forward_ad",
     "forward_mode_active",
+    "forward_mode_kept",
     "function_class_of",
     "functorch_is_active",
     "has_tangent",
@@ -161,6 +162,18 @@ def _layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.unwrap_if_dead(_functorch.get_unwrapped(tensor))
         yield tensor
+
+
+@contextmanager
+def forward_mode_kept() -> Iterator[None]:
+    """Leave forward mode as it was: the level that is entered, and whether tangents are recorded."""
+    level, recorded = forward_ad._current_level, torch._C._is_fwd_grad_enabled()
+    try:
+        yield
+    finally:
+        while forward_ad._current_level > level:
+            forward_ad.exit_dual_level(level=forward_ad._current_level)
+        torch._C._set_fwd_grad_enabled(recorded)
 
 
 @contextmanager

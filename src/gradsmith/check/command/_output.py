@@ -26,7 +26,15 @@ def own_stdout() -> Iterator[None]:
             stack.callback(os.close, kept)
             os.dup2(2, 1)
             stack.callback(os.dup2, kept, 1)
+            stack.callback(_flush)  # what was written past the redirection, before the descriptor is back
         yield
+
+
+def _flush() -> None:
+    for stream in (sys.__stdout__, sys.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
 
 
 def quiet_from_now_on() -> None:
@@ -56,4 +64,6 @@ def write(text: str) -> None:
     except BrokenPipeError:
         raise  # click ends quietly
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer goes nowhere when Python ends
         raise click.ClickException(f"the output cannot be written: {error.strerror}") from None

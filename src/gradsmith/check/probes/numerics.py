@@ -215,6 +215,15 @@ def declared(bench: Bench, reference: Reference) -> None:
     if trial.failure is not None or not trial.outputs:
         failure = trial.failure or {"type": "TypeError", "text": "it returns no tensor"}
         bench.see("declared gradient", bench.given, failure=failure)
+        return
+    own = bench.run(bench.given, backward=False)
+    if own.ok:
+        places = own.tracked if len(trial.outputs) == len(own.outputs) else range(len(trial.outputs))
+        meant = [list(trial.outputs[p].shape) for p in places]
+        given = [list(o.shape) for o in own.attached]
+        if meant[: len(given)] != given:
+            text = f"it returns the shapes {meant}, and the subject {given}"
+            bench.see("declared gradient", bench.given, failure={"type": "TypeError", "text": text})
 
 
 def reference_forward(bench: Bench, function: Callable[..., Any]) -> None:

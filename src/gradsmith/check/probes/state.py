@@ -137,6 +137,8 @@ def _two_threads(bench: Bench) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(min(bench.clock.timeout / 5, bench.clock.left), 0.0) + 1)
+    if any(t.forward_failed for t in trials):
+        return  # a forward that needs its own thread says so
     condition = "two threads at once"
     failure = next((t.failure for t in trials if t.failure is not None), None)
     if failure is not None:

@@ -78,6 +78,9 @@ def _raw_returns(bench: Bench, sample: Sample, function: type[Function]) -> None
         return
     with_context = function.setup_context is Function.setup_context
     inputs = forwards[0][1:] if with_context else forwards[0]
+    floats = [g for g in inputs if isinstance(g, torch.Tensor) and g.is_floating_point()]
+    if sample is not bench.given and any(g.dtype != sample.dtype for g in floats):
+        return  # what is captured keeps its own precision
     returned = backwards[0][1]
     returned = returned if isinstance(returned, (tuple, list)) else (returned,)
     names = bench.subject.parameter_names if function is bench.subject.function else []
