@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.check._compare import failure_of
+from gradsmith.check._compare import CHUNK, failure_of
 from gradsmith.check._guard import Clock, GlobalState, OvertimeError, seed_everything
 from gradsmith.check._observation import Failure, Observation
 from gradsmith.check._sample import Sample, is_tiny
@@ -20,9 +20,8 @@ from gradsmith.declare._private import version_of
 from gradsmith.declare._tree import Structure, flatten
 from gradsmith.errors import DeclarationError
 
-__all__ = ["Bench", "StopChecking", "Trial", "inner"]
+__all__ = ["Bench", "StopChecking", "Trial"]
 
-_CHUNK = 1 << 18  # elements taken to float64 at a time
 SUPPORTED = (KeyboardInterrupt,)  # what the user's own Ctrl-C raises goes through
 
 
@@ -61,19 +60,6 @@ class Trial:
     @property
     def finite(self) -> bool:
         return all(bool(torch.isfinite(o).all()) for o in self.outputs if o.is_floating_point() or o.is_complex())
-
-
-def inner(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
-    """The real inner product, which for complex tensors is the one gradients are defined by."""
-    if a is None or b is None or a.numel() == 0:
-        return 0.0
-    wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
-    a, b = a.detach().reshape(-1), b.detach().reshape(-1)
-    total = 0.0
-    for start in range(0, a.numel(), _CHUNK):
-        end = start + _CHUNK
-        total += float((a[start:end].to(wide).conj() * b[start:end].to(wide)).sum().real)
-    return total
 
 
 class Bench:
@@ -261,7 +247,7 @@ class Bench:
             trial.cotangents = self.cotangents(attached)
         else:
             trial.cotangents = list(cotangents(attached) if callable(cotangents) else cotangents)
-        kept = [] if create_graph else [g.clone() if g.numel() <= _CHUNK else g for g in trial.cotangents]
+        kept = [] if create_graph else [g.clone() if g.numel() <= CHUNK else g for g in trial.cotangents]
         versions = [version_of(g) for g in trial.cotangents]
         chosen = range(len(attached)) if use is None else use
         wanted = [i for i, leaf in enumerate(trial.leaves) if leaf.requires_grad]

@@ -13,10 +13,10 @@ import torch
 from gradsmith.check._guard import OvertimeError, text_of
 from gradsmith.check._observation import Comparison, Failure
 
-__all__ = ["compare", "failure_of", "numbers", "numbers_of"]
+__all__ = ["CHUNK", "compare", "failure_of", "inner", "numbers", "numbers_of"]
 
 _MOST = 512  # elements of a tensor that are written down
-_CHUNK = 1 << 16  # elements taken to float64 at a time
+CHUNK = 1 << 18  # elements taken to float64 at a time
 
 
 def compare(
@@ -53,19 +53,19 @@ def compare(
     got, expected = got.reshape(-1), expected.reshape(-1)
     if expected.numel() == 0:
         return base
-    scale = max(_largest(_wide(part)) for part in expected.split(_CHUNK))
+    scale = max(_largest(_wide(part)) for part in expected.split(CHUNK))
     worst, place, error, limit, differ = -math.inf, 0, 0.0, 0.0, 0
-    for k, (one, other) in enumerate(zip(got.split(_CHUNK), expected.split(_CHUNK), strict=True)):
+    for k, (one, other) in enumerate(zip(got.split(CHUNK), expected.split(CHUNK), strict=True)):
         a, b = _wide(one), _wide(other)
         allowed = torch.full(b.shape, relative * scale, dtype=torch.float64)
-        allowed += tolerance if isinstance(tolerance, float) else tolerance.reshape(-1)[k * _CHUNK :][: len(b)]
+        allowed += tolerance if isinstance(tolerance, float) else tolerance.reshape(-1)[k * CHUNK :][: len(b)]
         difference = torch.nan_to_num((a - b).abs(), nan=math.inf, posinf=math.inf)
         difference[(a == b) | (a.isnan() & b.isnan())] = 0.0
         excess = difference - allowed
         differ += int((excess > 0).sum())
         here = int(excess.argmax())
         if float(excess[here]) > worst:
-            worst, place = float(excess[here]), k * _CHUNK + here
+            worst, place = float(excess[here]), k * CHUNK + here
             error, limit = float(difference[here]), float(allowed[here])
     return {
         **base,
@@ -96,6 +96,19 @@ _EMPTY: Comparison = {
     "expected": [],
     "places": None,
 }
+
+
+def inner(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
+    """The real inner product, which for complex tensors is the one gradients are defined by."""
+    if a is None or b is None or a.numel() == 0:
+        return 0.0
+    wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
+    a, b = a.detach().reshape(-1), b.detach().reshape(-1)
+    total = 0.0
+    for start in range(0, a.numel(), CHUNK):
+        end = start + CHUNK
+        total += float((a[start:end].to(wide).conj() * b[start:end].to(wide)).sum().real)
+    return total
 
 
 def numbers_of(got: torch.Tensor, expected: torch.Tensor) -> dict[str, Any]:

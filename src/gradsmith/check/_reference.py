@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from gradsmith.check._bench import Bench, Trial, inner
+from gradsmith.check._bench import Bench, Trial
+from gradsmith.check._compare import inner
 from gradsmith.check._sample import Sample
 from gradsmith.check._slope import Slope, slope
 from gradsmith.check._subject import fitted, plain_forward

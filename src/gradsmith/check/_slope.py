@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gradsmith.check._bench import Bench, inner
+from gradsmith.check._bench import Bench
+from gradsmith.check._compare import inner
 from gradsmith.check._sample import Sample
 
 __all__ = ["Slope", "one_sided", "slope"]

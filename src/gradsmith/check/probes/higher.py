@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from gradsmith.check._bench import Bench, Trial, inner
-from gradsmith.check._compare import compare
+from gradsmith.check._bench import Bench, Trial
+from gradsmith.check._compare import compare, inner
 from gradsmith.check._observation import Comparison, wrong
 from gradsmith.check._reference import Reference
 from gradsmith.declare._private import forward_ad

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
-from gradsmith.check._bench import Bench, Trial, inner
-from gradsmith.check._compare import compare
+from gradsmith.check._bench import Bench, Trial
+from gradsmith.check._compare import compare, inner
 from gradsmith.check._nodes import declared_by_us
 from gradsmith.check._observation import Comparison, wrong
 from gradsmith.check._reference import Reference
 from gradsmith.check._sample import Sample
 from gradsmith.check._slope import one_sided
+from gradsmith.check.probes._alike import close, conjugate, nonzero
 
 __all__ = ["Judge"]
 
@@ -269,38 +270,24 @@ class Judge:
             if other is None:
                 continue
             bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
-            if all(_close(trial.grads[i], other[i]) for i in bad):
+            if all(close(trial.grads[i], other[i]) for i in bad):
                 found.append(words)
         if any(g.is_complex() for g in trial.cotangents):
             mirrored = self.reference.gradient(sample, trial, [g.conj().resolve_conj() for g in trial.cotangents])
             bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
-            if mirrored is not None and all(_close(trial.grads[i], _conjugate(mirrored[i])) for i in bad):
+            if mirrored is not None and all(close(trial.grads[i], conjugate(mirrored[i])) for i in bad):
                 found.append("derivative not conjugated")
         for i, c in zip(judged, comparisons, strict=True):
             if not wrong(c):
                 continue
             for j in sample.needed:
-                if i != j and _close(trial.grads[i], expected[j]) and _nonzero(expected[j]):
+                if i != j and close(trial.grads[i], expected[j]) and nonzero(expected[j]):
                     found += [f"gradient of {sample.names[j]} given to {sample.names[i]}"]
         return found
 
 
 def _zeros(sample: Sample, i: int) -> torch.Tensor:
     return torch.zeros_like(sample.tensors[i])
-
-
-def _conjugate(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.conj().resolve_conj()
-
-
-def _nonzero(tensor: torch.Tensor | None) -> bool:
-    return tensor is not None and bool((tensor != 0).any())
-
-
-def _close(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
-    if a is None or b is None:
-        return not _nonzero(a) and not _nonzero(b)
-    return a.shape == b.shape and torch.allclose(a, b.to(a.dtype), rtol=1e-4, atol=1e-8, equal_nan=True)
 
 
 def _described(tensor: torch.Tensor) -> dict[str, Any]:
