@@ -1,0 +1,1 @@
+"""Which custom gradients a package, folder, module or file holds."""

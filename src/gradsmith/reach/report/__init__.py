@@ -1,0 +1,1 @@
+"""What came of a package: text, JSON, HTML, JUnit XML, SARIF."""
