@@ -105,7 +105,8 @@ def test_subjects(subject, words):
     ids=lambda s: type(s).__name__,
 )
 def test_whatever_can_be_called_is_a_subject(subject):
-    assert gs.check(subject, given(), fast=True).ok
+    report = gs.check(subject, given(), fast=True)
+    assert report.ok, str(report)
 
 
 # --- inputs -------------------------------------------------------------------------------------------

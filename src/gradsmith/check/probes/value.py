@@ -14,7 +14,7 @@ from gradsmith.check._observation import Comparison, wrong
 from gradsmith.check._reference import Reference
 from gradsmith.check._sample import Sample
 from gradsmith.check._slope import one_sided
-from gradsmith.check.probes._alike import close, conjugate, nonzero
+from gradsmith.check.probes._described import described
 
 __all__ = ["Judge"]
 
@@ -81,8 +81,7 @@ class Judge:
         if law == "value":
             self.largest = max((c["scale"] for c in comparisons), default=1.0)
         if bad and not trial.failure:
-            data["alternatives"] = self._alternatives(sample, trial, expected, comparisons)
-            data["incoming"] = [_described(g) for g in trial.cotangents]
+            data |= described(bench, self.reference, sample, trial, expected, comparisons)
         bench.see(law, sample, condition, reference=kind, comparisons=comparisons, **data)
         return not bad
 
@@ -237,58 +236,6 @@ class Judge:
                 return False
         return True
 
-    # --- what else the wrong gradient might be ----------------------------------------------------
-
-    def _alternatives(
-        self,
-        sample: Sample,
-        trial: Trial,
-        expected: Sequence[torch.Tensor | None] | None,
-        comparisons: Sequence[Comparison],
-    ) -> list[str]:
-        """Known mistakes that would give exactly the gradient that was got."""
-        if expected is None:
-            return []
-        found = []
-        judged = self.bench.judged(sample)
-        tries: list[tuple[str, Any]] = []
-        for k in range(len(trial.cotangents)):
-            if len(trial.cotangents) > 1:
-                without = [torch.zeros_like(g) if j == k else g for j, g in enumerate(trial.cotangents)]
-                tries.append((f"output ignored: {k}", without))
-        means = [g.mean().expand_as(g) if g.numel() else g for g in trial.cotangents]
-        tries.append(("incoming gradient replaced by its mean", means))
-        firsts = [g.reshape(-1)[:1].expand(g.numel()).reshape(g.shape) if g.numel() else g for g in trial.cotangents]
-        tries.append(("incoming gradient replaced by its first element", firsts))
-        tries.append(("incoming gradient replaced by ones", [torch.ones_like(g) for g in trial.cotangents]))
-        tries.append(("incoming gradient replaced by its sum", [g.sum().expand_as(g) for g in trial.cotangents]))
-        tries.append(("incoming gradient conjugated", [g.conj().resolve_conj() for g in trial.cotangents]))
-        for words, cotangents in tries:
-            if words.endswith("conjugated") and not any(g.is_complex() for g in trial.cotangents):
-                continue
-            other = self.reference.gradient(sample, trial, [g.contiguous() for g in cotangents])
-            if other is None:
-                continue
-            bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
-            if all(close(trial.grads[i], other[i]) for i in bad):
-                found.append(words)
-        if any(g.is_complex() for g in trial.cotangents):
-            mirrored = self.reference.gradient(sample, trial, [g.conj().resolve_conj() for g in trial.cotangents])
-            bad = [i for i, c in zip(judged, comparisons, strict=True) if wrong(c)]
-            if mirrored is not None and all(close(trial.grads[i], conjugate(mirrored[i])) for i in bad):
-                found.append("derivative not conjugated")
-        for i, c in zip(judged, comparisons, strict=True):
-            if not wrong(c):
-                continue
-            for j in sample.needed:
-                if i != j and close(trial.grads[i], expected[j]) and nonzero(expected[j]):
-                    found += [f"gradient of {sample.names[j]} given to {sample.names[i]}"]
-        return found
-
 
 def _zeros(sample: Sample, i: int) -> torch.Tensor:
     return torch.zeros_like(sample.tensors[i])
-
-
-def _described(tensor: torch.Tensor) -> dict[str, Any]:
-    return {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch.")}
