@@ -7,7 +7,7 @@ any intent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gradsmith.check._diagnosis import factor_of
@@ -37,8 +37,8 @@ _UNKNOWN = Intent("", "there was no derivative to compare with")
 _DECLARED = Intent("declared", "the gradient is declared, and judged as declared")
 
 
-def intent_of(observations: Observations, *, declared: bool) -> Intent:
-    """The class of a gradient, from what was seen of it on the inputs given."""
+def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[str, float] | None = None) -> Intent:
+    """The class of a gradient, from what was seen of it on the inputs given; `numbers` are arguments by name."""
     if declared:
         return _DECLARED
     value = next((o for o in observations.of("value") if o.comparisons), None)
@@ -54,15 +54,15 @@ def intent_of(observations: Observations, *, declared: bool) -> Intent:
             "derivative",
             f"the gradient is the derivative, but for {_names(value.wrong)}, for which None is returned",
         )
-    if all(_flat(c) for c in bad):
-        return _surrogate(value, bad)
+    if flat := [c for c in bad if _flat(c)]:
+        return _surrogate(value, flat, bad)
     if _random(observations):
         return Intent("random", "forward or backward draws random numbers", 'waive=("derivative",)')
     if factor := _common_factor(bad):
         right = [c for c in value.comparisons if not wrong(c) and c["scale"]]
         if not right:
             words = f"the gradient is {factor:.4g} times the derivative of the forward"
-            return Intent("multiple of the derivative", words, _multiple(value, bad, factor))
+            return Intent("multiple of the derivative", words, _multiple(value, bad, factor, numbers or {}))
     return Intent(
         "projection or convention",
         f"the gradient of {_names(bad)} is neither the derivative nor a multiple of it",
@@ -89,24 +89,30 @@ def _numbers(c: Comparison) -> list[tuple[float, float]]:
     return [(g, e) for g, e in pairs if not isinstance(g, list) and not isinstance(e, list)]
 
 
-def _multiple(value: Observation, bad: list[Comparison], factor: float) -> str:
+def _multiple(value: Observation, bad: list[Comparison], factor: float, numbers: Mapping[str, float]) -> str:
     """The identity is what gradients are scaled at; other forwards are not written down so easily."""
-    if len(bad) == 1 and bad[0]["name"] in value.data.get("identity", []):
-        return f"gradient_of=lambda {_word(bad[0])}, *_: {factor:.6g} * {_word(bad[0])}"
-    return 'waive=("derivative",)'
+    if len(bad) != 1 or bad[0]["name"] not in value.data.get("identity", []):
+        return 'waive=("derivative",)'
+    x = _word(bad[0])
+    for name, number in numbers.items():
+        if abs(factor) not in (0, 1) and abs(abs(factor) - abs(number)) < 1e-6 * abs(factor):
+            sign = "" if factor * number > 0 else "-"
+            return f"gradient_of=lambda {x}, {name}: {sign}{name} * {x}"
+    return f"gradient_of=lambda {x}, *_: {factor:.6g} * {x}"
 
 
 def _word(c: Comparison) -> str:
     return c["name"] if c["name"].isidentifier() else "x"
 
 
-def _surrogate(value: Observation, bad: list[Comparison]) -> Intent:
+def _surrogate(value: Observation, flat: list[Comparison], bad: list[Comparison]) -> Intent:
+    """What is not flat beside it, such as the step of a quantiser, has the gradient of the same composition."""
     passed = value.data.get("passed", [])
-    flat = f"the forward does not change with {_names(bad)}, almost everywhere"
+    why = f"the forward does not change with {_names(flat)}, almost everywhere"
     if all(c["name"] in passed for c in bad):
-        why = f"{flat}, and the incoming gradient is passed on as it is"
+        why = f"{why}, and the incoming gradient is passed on as it is"
         return Intent("straight-through", why, f"gradient_of=lambda {_word(bad[0])}, *_: {_word(bad[0])}")
-    return Intent("surrogate", f"{flat}, and the gradient is not zero", 'waive=("derivative",)')
+    return Intent("surrogate", f"{why}, and the gradient is not zero", 'waive=("derivative",)')
 
 
 def _saturating(observations: Observations) -> Intent | None:

@@ -16,7 +16,7 @@ from gradsmith.errors import CheckError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["SCHEMA", "Report"]
+__all__ = ["SCHEMA", "Report", "finding_data"]
 
 SCHEMA = 1
 
@@ -111,8 +111,8 @@ class Report:
             "schema": SCHEMA,
             "ok": self.ok,
             "subject": plain(self.subject),
-            "findings": [_finding(f) for f in self.findings],
-            "notes": [_finding(f) for f in self.notes],
+            "findings": [finding_data(f) for f in self.findings],
+            "notes": [finding_data(f) for f in self.notes],
             "matrix": [{"transform": r.transform, "status": r.status, "detail": r.detail} for r in self.matrix],
             "tried": plain(self.tried),
             "skipped": plain(self.skipped),
@@ -157,7 +157,7 @@ class Report:
         return fragment(self)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_data(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "family": FAMILIES.get(finding.rule[:3], ""),

@@ -1,0 +1,170 @@
+"""One function judged: its inputs found, the check run on them, and what came of it told apart by intent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradsmith.check import check
+from gradsmith.check._finding import Finding
+from gradsmith.check._observation import Failure
+from gradsmith.check._subject import Subject
+from gradsmith.check.report._report import Report, finding_data
+from gradsmith.errors import UsageError
+from gradsmith.reach._found import Found, Package
+from gradsmith.reach._intent import Intent, intent_of, sorted_by_intent
+from gradsmith.reach._limits import memory_limit, wants_memory
+from gradsmith.reach._options import Options
+from gradsmith.reach._sources import Sources, Tried
+from gradsmith.reach._verdict import Verdict
+from gradsmith.reach.inputs._call import Call
+from gradsmith.reach.inputs.search import describe, pin
+
+__all__ = ["judge"]
+
+Told = Callable[[dict[str, str]], None]
+_MOST_CALLS = 3  # of one source that are checked
+_TO_FIND = 0.4  # share of the time the search for inputs may take
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One call and what the check said of it."""
+
+    call: Call
+    report: Report
+    intent: Intent
+    findings: list[Finding]
+    notes: list[Finding]
+
+
+def judge(package: Package, found: Found, options: Options, told: Told) -> Verdict:
+    """What comes of one function. `told` hears each call before it is made, for the case that it never comes back."""
+    started = time.monotonic()
+    blank = Verdict(found, "not exercised")
+    with memory_limit(options.memory):
+        groups = Sources.of(package, options).groups(found, options.timeout * _TO_FIND)
+        verdict = _verdict(blank, groups, options, started, told)
+    return replace(verdict, seconds=time.monotonic() - started)
+
+
+def _verdict(blank: Verdict, groups: Iterable[Tried], options: Options, started: float, told: Told) -> Verdict:
+    """The best source of inputs that leads to a check decides; what went wrong before is told where none does."""
+    reasons: list[str] = []
+    tries = 0
+    for group in groups:
+        tries += group.tries
+        judged: list[Judged] = []
+        for call in group.calls[:_MOST_CALLS]:
+            told(_named(blank.found, call))
+            left = options.timeout - (time.monotonic() - started)
+            result = _judged(blank.found, group.subject, call, options, left / (1 if judged else 1.5))
+            if isinstance(result, str):
+                reasons.append(result)
+            else:
+                judged.append(result)
+        if judged:
+            findings, notes = _merged(judged)
+            if findings and group.second is not None:
+                findings, notes = _confirmed(findings, notes, blank.found, group, options, started)
+            return replace(_described(blank, judged[0], findings, notes), tries=tries)
+        reasons += [group.why] if group.why else []
+    why = next(iter(reasons), "no call of it was found")
+    return replace(blank, kind="out of memory" if wants_memory(why) else "not exercised", why=why, tries=tries)
+
+
+def _described(blank: Verdict, first: Judged, findings: list[Finding], notes: list[Finding]) -> Verdict:
+    named = _named(blank.found, first.call)
+    return replace(
+        blank,
+        kind="wrong" if findings else "right",
+        source=first.call.source,
+        source_where=first.call.where,
+        call=named["call"],
+        pin=named["pin"],
+        intent=first.intent.kind,
+        intent_why=first.intent.why,
+        declaration=_declaration(blank.found, first),
+        findings=tuple({**finding_data(f), "suppressed": ""} for f in findings),
+        notes=tuple(finding_data(f) for f in notes),
+        matrix=tuple(first.report.to_dict()["matrix"]),
+    )
+
+
+def _named(found: Found, call: Call) -> dict[str, str]:
+    return {"call": describe(found.name, call), "pin": pin(found.id, call), "source": call.source}
+
+
+def _judged(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
+    """The check of one call; or why it could not be run."""
+    subject = call.subject if call.subject is not None else subject
+    waived = (*options.waive.get(found.id, ()), *call.waive)
+    try:
+        report = check(
+            subject,
+            call.args,
+            kwargs=call.kwargs or None,
+            gradient_of=call.gradient_of,
+            waive=waived,
+            select=options.select,
+            ignore=options.ignore,
+            fast=options.fast,
+            seed=options.seed,
+            timeout=max(seconds, 1.0),
+        )
+    except UsageError as error:
+        return str(error)
+    first = report.observations.first("call")
+    failure: Failure | None = first.get("failure")
+    if failure is not None and failure["stage"] == "forward":
+        return f"forward raises {failure['type']}: {failure['text']}"
+    if report.observations.of("unattached"):
+        return "nothing it returns has a gradient on these inputs"
+    declared = call.gradient_of is not None or report.subject.get("reference") == "the declared derivative"
+    intent = intent_of(report.observations, declared=declared, numbers=_numbers(subject, call))
+    findings, notes = sorted_by_intent((*report.findings, *report.notes), intent, report.observations)
+    return Judged(call, report, intent, findings, notes)
+
+
+def _numbers(subject: Any, call: Call) -> dict[str, float]:
+    """The arguments that are numbers, by the names of their parameters."""
+    named = {**dict(zip(Subject(subject).parameter_names, call.args, strict=False)), **call.kwargs}
+    return {name: value for name, value in named.items() if type(value) in (int, float)}
+
+
+def _merged(judged: Sequence[Judged]) -> tuple[list[Finding], list[Finding]]:
+    """Of several calls, each rule once, as the first call showed it."""
+    findings: dict[str, Finding] = {}
+    notes: dict[str, Finding] = {}
+    for one in judged:
+        for f in one.findings:
+            findings.setdefault(f.rule, f)
+        for f in one.notes:
+            notes.setdefault(f.rule, f)
+    return list(findings.values()), [f for f in notes.values() if f.rule not in findings]
+
+
+def _confirmed(
+    findings: list[Finding], notes: list[Finding], found: Found, tried: Tried, options: Options, started: float
+) -> tuple[list[Finding], list[Finding]]:
+    """Of what a guess shows, what another guess shows too; the rest may come of inputs that mean nothing."""
+    assert tried.second is not None
+    left = options.timeout - (time.monotonic() - started)
+    again = _judged(found, tried.subject, tried.second, replace(options, fast=True), left) if left > 2 else ""
+    if isinstance(again, str):
+        return findings, notes
+    seen = {f.rule for f in again.findings}
+    kept = [f for f in findings if f.rule in seen]
+    doubt = "seen under one guess of the inputs, and not under another"
+    doubtful = [replace(f, note=True, diagnosis=doubt) for f in findings if f.rule not in seen]
+    return kept, [*notes, *doubtful]
+
+
+def _declaration(found: Found, judged: Judged) -> str:
+    """The pinned call with the intent on top, to paste."""
+    if not judged.intent.options or judged.intent.kind == "declared":
+        return ""
+    first, rest = pin(found.id, judged.call).split(")\n", 1)
+    return f"{first}, {judged.intent.options})\n{rest}"

@@ -1,0 +1,100 @@
+"""The calls a function can be checked with, best first: its author's cases, recorded calls, a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradsmith.errors import UsageError
+from gradsmith.reach._found import Found, Package
+from gradsmith.reach._options import Options
+from gradsmith.reach.find import load
+from gradsmith.reach.inputs._call import Call
+from gradsmith.reach.inputs.cases import Cases, load_cases
+from gradsmith.reach.inputs.record import Recorded, load_calls
+from gradsmith.reach.inputs.search import SourceIndex, search
+
+__all__ = ["CALLS", "Sources", "Tried"]
+
+CALLS = Path(".gradsmith", "calls")  # where `gradsmith record` writes
+_MOST_FILES = 5000  # of a package, that are read for calls
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one source gave.
+
+    Args:
+        subject: The object that was found; None where it cannot be had.
+        calls: Calls to check.
+        second: Another call that runs, of other shapes or values, where the calls are a guess.
+        why: Why there is no call.
+        tries: How many calls were tried.
+    """
+
+    subject: Any = None
+    calls: tuple[Call, ...] = ()
+    second: Call | None = None
+    why: str = ""
+    tries: int = 0
+
+
+class Sources:
+    """All that is known about how to call what a package holds. Read once, used for each function."""
+
+    _last: tuple[Package, Options, Sources] | None = None
+
+    def __init__(self, package: Package, options: Options) -> None:
+        self.package, self.options = package, options
+        self.index = SourceIndex(files_of(package))
+        self.cases: Cases = load_cases(package, options.cases)
+        place = Path(options.calls) if options.calls else CALLS
+        self.recorded: Recorded | None = load_calls(place) if options.calls or place.is_file() else None
+
+    @classmethod
+    def of(cls, package: Package, options: Options) -> Sources:
+        if cls._last is None or cls._last[:2] != (package, options):
+            cls._last = (package, options, cls(package, options))
+        return cls._last[2]
+
+    def groups(self, found: Found, seconds: float) -> Iterator[Tried]:
+        """Calls, source by source; a later one is asked for only where an earlier one led to nothing."""
+        subject, why = None, found.why
+        if found.reachable:
+            try:
+                subject = load(found, self.package)
+            except UsageError as error:
+                why = str(error)
+        calls, trouble = self.cases.calls_for(found.id, subject)
+        if calls or trouble:
+            yield Tried(subject, tuple(calls), why=trouble)
+            return  # an author's case that does not work is to be mended, not passed over
+        if self.recorded is not None:
+            yield Tried(subject, tuple(self.recorded.calls_for(found.id)), why=self.recorded.unsaved.get(found.id, ""))
+        if subject is None:
+            yield Tried(why=why)
+            return
+        result = search(subject, self.index, tries=self.options.tries, seconds=seconds)
+        if result.call is not None:
+            yield Tried(subject, (result.call,), result.second, tries=result.tries)
+        elif result.broken_backward is not None:
+            yield Tried(subject, (result.broken_backward[0],), tries=result.tries)
+        else:
+            yield Tried(subject, why=result.why, tries=result.tries)
+
+
+def files_of(package: Package) -> list[str]:
+    """The files of the packages that hold what was found: calls stand in other files than definitions."""
+    files: dict[str, None] = {}
+    for found in package.found:
+        if not found.file:
+            continue
+        path = Path(found.file)
+        depth = found.module.count(".") + (path.name == "__init__.py")
+        top = path.parents[depth - 1] if depth else None
+        if top is not None and (top / "__init__.py").exists():
+            files.update((str(p), None) for p in sorted(top.rglob("*.py"))[:_MOST_FILES])
+        files[found.file] = None
+    return list(files)

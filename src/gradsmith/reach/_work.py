@@ -1,0 +1,64 @@
+"""What the child process does: find what a package holds, and judge one function of it after the other."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection
+from multiprocessing.connection import Connection
+from typing import Any
+
+from gradsmith.errors import UsageError
+
+__all__ = ["serve"]
+
+
+def serve(pipe: Connection, crash_file: str) -> None:
+    """Answer requests until the other end is closed."""
+    _silence()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to act on
+    _end_with_parent()
+    sys.argv = sys.argv[:1]  # what is imported may read it
+    crash = open(crash_file, "w")  # noqa: SIM115  (open as long as the process lives)
+    faulthandler.enable(crash, all_threads=False)
+    from gradsmith.reach._judge import judge
+    from gradsmith.reach.find import find
+
+    def told(news: Any) -> None:
+        pipe.send(("news", news))
+
+    work: dict[str, Callable[..., Any]] = {
+        "find": lambda target, skip: _find(find, target, skip, told),
+        "judge": lambda package, found, options: judge(package, found, options, told),
+    }
+    pipe.send(("ready", None))
+    while True:
+        try:
+            request, *arguments = pipe.recv()
+        except (EOFError, OSError):
+            os._exit(0)  # what the package registered to run at exit is nobody's concern
+        pipe.send(("answer", work[request](*arguments)))
+
+
+def _find(find: Callable[..., Any], target: str, skip: Collection[str], told: Callable[[str], None]) -> Any:
+    try:
+        return find(target, progress=told, skip=skip)
+    except UsageError as error:
+        return error
+
+
+def _silence() -> None:
+    """Nothing that the package prints reaches the user's terminal, from below Python neither."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    sys.stdin, sys.stdout, sys.stderr = (open(os.devnull, mode) for mode in ("r", "w", "w"))  # noqa: SIM115
+
+
+def _end_with_parent() -> None:
+    """Even code that never returns must not outlive a parent that was killed; other systems have no such call."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG

@@ -1,0 +1,1 @@
+"""`gradsmith check` and `gradsmith record`: what was typed, read; what came of it, written."""
