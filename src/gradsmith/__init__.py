@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from gradsmith.errors import CheckError, DeclarationError, GradientError, GradsmithError, UsageError
     from gradsmith.ops import reverse_gradient, scale_gradient, split_and_scale
+    from gradsmith.reach.inputs.cases import case, cases
+    from gradsmith.reach.inputs.record import record
 
 __all__ = [
     "CheckError",
@@ -34,10 +36,13 @@ __all__ = [
     "Report",
     "SurrogateGradient",
     "UsageError",
+    "case",
+    "cases",
     "check",
     "custom_gradient",
     "gradient_of",
     "keep",
+    "record",
     "reverse_gradient",
     "scale_gradient",
     "split_and_scale",
@@ -48,8 +53,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gradsmith' has no attribute {name!r}")
-    if name in _CHECK:
-        return getattr(importlib.import_module("gradsmith.check"), name)
+    for path, names in _LATER.items():
+        if name in names:
+            return getattr(importlib.import_module(path), name)
     from gradsmith import declare, errors, ops
 
     for room in (declare, errors, ops):
@@ -57,7 +63,12 @@ def __getattr__(name: str) -> Any:
     return globals()[name]
 
 
-_CHECK = ("Finding", "Report", "check")  # the prover is loaded only when it is asked for
+# The prover, and what helps it with a package, are loaded only when they are asked for.
+_LATER = {
+    "gradsmith.check": ("Finding", "Report", "check"),
+    "gradsmith.reach.inputs.cases": ("case", "cases"),
+    "gradsmith.reach.inputs.record": ("record",),
+}
 
 
 def __dir__() -> list[str]:
