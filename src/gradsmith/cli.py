@@ -11,6 +11,7 @@ import warnings
 import click
 
 from gradsmith.check.command import _command
+from gradsmith.reach.command import _check, _record
 
 __all__ = ["main", "require_torch"]
 
@@ -134,6 +135,7 @@ def require_torch() -> None:
         ) from None
 
 
-main.add_command(_command.check)
+main.add_command(_check.check)
+main.add_command(_record.record)
 main.add_command(_command.rules)
 main.add_command(_command.explain)
