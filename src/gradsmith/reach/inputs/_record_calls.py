@@ -29,6 +29,7 @@ class RecordedCall:
     Attributes:
         name: "package.module:Clip", or "library::name" of an operator.
         in_words: Its arguments on one line; the star marks what requires grad.
+        differentiable: Whether something does; where nothing did, every floating-point tensor is made to.
         file: Where the function is defined, with `line`.
     """
 
@@ -38,6 +39,7 @@ class RecordedCall:
         self.in_words = str(head.get("call", ""))
         self.file, self.line = str(head.get("file", "")), int(head.get("line", 0))
         self.carried = bool(head.get("carried"))
+        self.differentiable = bool(head.get("differentiable"))
         self.frame = frame
         self._live = live
         self._loaded: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None
@@ -141,10 +143,13 @@ class Recorded:
                 continue
             try:
                 subject, args, kwargs = call.load()
+                if subject is None and "<locals>" in call.name:
+                    raise UsageError("a gradient that is declared inside of a function does not go along with its call")
             except UsageError as error:
                 self._broken[name] = str(error)
                 continue
-            calls.append(Call(args, kwargs, "recorded", self.command, subject))
+            where = self.command if call.differentiable else f"{self.command}, called without gradients"
+            calls.append(Call(args, kwargs, "recorded", where, subject))
         return calls
 
     def save(self, path: str | Path) -> None:

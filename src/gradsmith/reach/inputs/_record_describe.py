@@ -13,7 +13,21 @@ __all__ = ["in_words", "kind_of", "map_tensors", "signature", "tensors_in"]
 
 _DEEPEST = 4  # containers in containers
 _MOST_ITEMS = 64
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, enum.Enum)
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    enum.Enum,
+    type(...),
+    slice,
+)
 
 
 def tensors_in(value: Any, deep: int = 0) -> Iterator[torch.Tensor]:

@@ -20,7 +20,7 @@ from gradsmith.reach.inputs._record_frames import MOST_CALLS, Frame
 from gradsmith.reach.inputs._record_pickle import Unreal, Unsaved, dumps, importable
 from gradsmith.reach.inputs._record_private import operator_call, unwatch, watch
 
-__all__ = ["Recorder", "identity", "start", "stop"]
+__all__ = ["Recorder", "declared_too", "identity", "start", "stop"]
 
 _MOST_TRIES = 4 * MOST_CALLS  # of saving a call of one function
 _LARGE = 1 << 20  # calls with more bytes than that share a budget
@@ -70,7 +70,7 @@ class Recorder:
             self._inside.saving = False
 
     def _taken(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], None] | None:
-        operator = operator_call(cls, args)
+        operator = operator_call(cls, args) if isinstance(cls, type) else None
         if operator is not None:
             name, args, kwargs = operator
         elif cls.__module__.partition(".")[0] in _OURS:
@@ -87,7 +87,7 @@ class Recorder:
         if not kept.wants(form, differentiable, size):
             return None
         kept.tries += 1
-        carried = operator is None and not importable(cls)
+        carried = isinstance(cls, type) and operator is None and not importable(cls)
         head = {"id": name, "call": in_words(args, kwargs), "signature": form, "size": size}
         head |= {"differentiable": differentiable, "carried": carried, "path": _search_path(), **_place(cls, operator)}
         try:
@@ -113,7 +113,7 @@ class Recorder:
 # --- who it is ---------------------------------------------------------------------------------------
 
 
-def identity(cls: type) -> str:
+def identity(cls: Any) -> str:
     """The name under which the function is found: "package.module:Clip", of a script "script:Clip"."""
     module = cls.__module__
     if module in ("__main__", "__mp_main__"):
@@ -141,7 +141,8 @@ def _place(cls: Any, operator: Any) -> dict[str, Any]:
     """File and line of the definition, where they can be told."""
     if operator is not None:
         return {"file": "", "line": 0}
-    forward = inspect.unwrap(cls.forward)
+    cls = inspect.unwrap(cls)
+    forward = inspect.unwrap(cls.forward) if isinstance(cls, type) else cls
     code = getattr(forward, "__code__", None)
     file = code.co_filename if code is not None else ""
     try:
@@ -170,6 +171,8 @@ def start(recorder: Recorder) -> None:
     with _changing:
         if not _running:
             watch(_met)
+            if "gradsmith.declare._declared" in sys.modules:
+                declared_too()
         _running = (*_running, recorder)
 
 
@@ -179,6 +182,17 @@ def stop(recorder: Recorder) -> None:
         _running = tuple(r for r in _running if r is not recorder)
         if not _running:
             unwatch()
+            if "gradsmith.reach.inputs._record_declared" in sys.modules:
+                from gradsmith.reach.inputs._record_declared import unwatch_declared
+
+                unwatch_declared()
+
+
+def declared_too() -> None:
+    """Meet calls of declared gradients as well; whoever has not imported `gradsmith.declare` has none."""
+    from gradsmith.reach.inputs._record_declared import watch_declared
+
+    watch_declared(_met)
 
 
 def _met(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], None] | None:

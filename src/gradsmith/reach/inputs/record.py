@@ -55,6 +55,8 @@ def record() -> Iterator[Recorded]:
 @contextmanager
 def recording(command: str) -> Iterator[Recorded]:
     """`record`, with what is recorded in words; without cloudpickle it notes that nothing could be saved."""
+    import gradsmith.declare  # noqa: F401  (so that what is declared inside is met)
+
     calls = Recorded(command=command)
     recorder = Recorder(calls.take)
     start(recorder)

@@ -24,15 +24,30 @@ def _hand_on() -> None:
         spec.loader.exec_module(module)
 
 
-class _AfterTorch:
-    """A finder that finds nothing itself: it asks the others for torch, and adds a step to the end of its import."""
+def _watch(folder: str) -> None:
+    from gradsmith.reach.inputs._record_hook import begin
+
+    begin(folder)
+
+
+def _watch_declared(folder: str) -> None:
+    from gradsmith.reach.inputs._record_recorder import declared_too
+
+    declared_too()
+
+
+_STEPS = {"torch": _watch, "gradsmith.declare": _watch_declared}
+
+
+class _AfterImport:
+    """A finder that finds nothing itself: it asks the others for a module, and adds a step to the end of its import."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.asking = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
-        if name != "torch" or self.asking:
+        if name not in _STEPS or self.asking:
             return None
         self.asking = True
         try:
@@ -45,18 +60,14 @@ class _AfterTorch:
             def run_and_record(module: ModuleType) -> None:
                 run(module)
                 del spec.loader.exec_module
-                self.record()
+                self.step(name)
 
             spec.loader.exec_module = run_and_record
         return spec
 
-    def record(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+    def step(self, name: str) -> None:
         try:
-            from gradsmith.reach.inputs._record_hook import begin
-
-            begin(self.folder)
+            _STEPS[name](self.folder)
         except Exception as error:  # noqa: BLE001  (the program is not to know)
             try:
                 with open(os.path.join(self.folder, f"{os.getpid()}.note"), "w") as file:
@@ -66,5 +77,5 @@ class _AfterTorch:
 
 
 if _folder := os.environ.get("GRADSMITH_RECORD"):
-    sys.meta_path.insert(0, _AfterTorch(_folder))
+    sys.meta_path.insert(0, _AfterImport(_folder))
     _hand_on()
