@@ -31,7 +31,7 @@ def unwatch_declared() -> None:
     DeclaredFunction.__init__ = _original_init  # type: ignore[method-assign]
     for kind in _kinds(DeclaredFunction):
         if (call := getattr(vars(kind).get("__call__"), _WATCHED, None)) is not None:
-            kind.__call__ = call  # type: ignore[method-assign]
+            kind.__call__ = call
 
 
 def _kinds(kind: type[Any]) -> Iterator[type[Any]]:
@@ -54,4 +54,4 @@ def _wrap(kind: type[Any], around: Around) -> None:
         return result
 
     setattr(watched, _WATCHED, call)
-    kind.__call__ = watched  # type: ignore[method-assign]
+    kind.__call__ = watched

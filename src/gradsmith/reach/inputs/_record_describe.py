@@ -13,21 +13,7 @@ __all__ = ["in_words", "kind_of", "map_tensors", "signature", "tensors_in"]
 
 _DEEPEST = 4  # containers in containers
 _MOST_ITEMS = 64
-_PLAIN = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.Size,
-    enum.Enum,
-    type(...),
-    slice,
-)
+_PLAIN = (bool, int, float, complex, str, bytes, slice, type(None), type(...), torch.dtype, torch.device, torch.Size)
 
 
 def tensors_in(value: Any, deep: int = 0) -> Iterator[torch.Tensor]:
@@ -65,7 +51,8 @@ def _form(value: Any, deep: int = 0) -> Any:
         return [_form(item, deep + 1) for item in value[:_MOST_ITEMS]]
     if deep < _DEEPEST and type(value) is dict:
         return [(repr(key)[:80], _form(item, deep + 1)) for key, item in list(value.items())[:_MOST_ITEMS]]
-    return repr(value)[:200] if type(value) in _PLAIN or isinstance(value, enum.Enum) else kind_of(value)
+    plain = type(value) in _PLAIN or isinstance(value, enum.Enum)
+    return repr(value)[:200] if plain else kind_of(value)
 
 
 def _shape(tensor: torch.Tensor) -> tuple[int, ...]:

@@ -141,8 +141,8 @@ def _place(cls: Any, operator: Any) -> dict[str, Any]:
     """File and line of the definition, where they can be told."""
     if operator is not None:
         return {"file": "", "line": 0}
-    cls = inspect.unwrap(cls)
-    forward = inspect.unwrap(cls.forward) if isinstance(cls, type) else cls
+    cls = inspect.unwrap(cls)  # of a declared gradient the function that was declared
+    forward = inspect.unwrap(getattr(cls, "forward", cls))
     code = getattr(forward, "__code__", None)
     file = code.co_filename if code is not None else ""
     try:
