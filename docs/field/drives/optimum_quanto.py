@@ -1,0 +1,12 @@
+import torch
+from optimum.quanto import Calibration, freeze, qfloat8, qint4, qint8, quantize
+from torch import nn
+
+for weights, activations in ((qint8, qint8), (qint4, None), (qfloat8, None)):
+    net = nn.Sequential(nn.Linear(128, 128), nn.LayerNorm(128))
+    quantize(net, weights=weights, activations=activations)
+    with Calibration():
+        net(torch.randn(2, 128))
+    net(torch.randn(2, 128, requires_grad=True)).sum().backward()
+    freeze(net)
+    (net[0].weight.dequantize() if activations else net(torch.randn(2, 128, requires_grad=True))).sum()
