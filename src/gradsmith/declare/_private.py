@@ -22,6 +22,7 @@ __all__ = [
     "any_autocast_enabled",
     "being_traced",
     "constant_while_tracing",
+    "custom_operators",
     "direct_apply",
     "forward_ad",
     "forward_mode_active",
@@ -37,6 +38,7 @@ __all__ = [
     "one_node_while_tracing",
     "operator_definition",
     "operator_facts",
+    "operators_with_gradient",
     "primal",
     "real_constants_allowed",
     "recording",
@@ -202,6 +204,20 @@ def operator_definition(operator: Any) -> Any:
     from torch._library.custom_ops import OPDEFS
 
     return OPDEFS.get(str(operator).removesuffix(".default").replace(".", "::"), operator)
+
+
+def custom_operators() -> list[tuple[str, Any, Any]]:
+    """Every `custom_op` there is: its name, its definition and the function it was made of."""
+    from torch._library.custom_ops import OPDEFS
+
+    return [(name, definition, definition._init_fn) for name, definition in OPDEFS.items()]
+
+
+def operators_with_gradient() -> list[str]:
+    """The names of all operators that have a gradient registered."""
+    names = [name for name in torch._C._dispatch_get_all_op_names() if not name.startswith(("aten::", "prim"))]
+    found = [name for name in names if torch._C._dispatch_has_kernel_for_dispatch_key(name, "Autograd")]
+    return [name.partition(".")[0] for name in found]
 
 
 @dataclass(frozen=True)

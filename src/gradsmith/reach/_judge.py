@@ -20,6 +20,7 @@ from gradsmith.reach._options import Options
 from gradsmith.reach._sources import Sources, Tried
 from gradsmith.reach._verdict import Verdict
 from gradsmith.reach.inputs._call import Call
+from gradsmith.reach.inputs._replay import fit
 from gradsmith.reach.inputs.search import describe, pin
 
 __all__ = ["judge"]
@@ -99,7 +100,13 @@ def _named(found: Found, call: Call) -> dict[str, str]:
 
 def _judged(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
     """The check of one call; or why it could not be run."""
-    subject = call.subject if call.subject is not None else subject
+    result = _checked(found, *fit(subject, call), options, seconds)
+    if isinstance(result, str) and call.source == "recorded":  # what else it holds may be of less precision
+        result = _checked(found, *fit(subject, call, precise=False), options, seconds)
+    return result
+
+
+def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
     waived = (*options.waive.get(found.id, ()), *call.waive)
     try:
         report = check(

@@ -19,7 +19,7 @@ from gradsmith.check._guard import OvertimeError
 from gradsmith.check.report._plain import clean
 from gradsmith.errors import UsageError
 
-__all__ = ["load_subject", "search_path"]
+__all__ = ["import_file", "load_subject", "search_path"]
 
 _FORMS = "FILE.py::Name or package.module:Name"
 _MOST_CANDIDATES = 20
@@ -35,7 +35,7 @@ def load_subject(text: str) -> object:
     """
     place, name, in_file = _split(text)
     with search_path(text):
-        module = _import_file(place) if in_file else _import_module(place)
+        module = import_file(place) if in_file else _import_module(place)
     return _look_up(module, name, place)
 
 
@@ -77,7 +77,7 @@ def _split(text: str) -> tuple[str, str, bool]:
 # --- importing ---------------------------------------------------------------------------------------
 
 
-def _import_file(place: str) -> ModuleType:
+def import_file(place: str) -> ModuleType:
     path = Path(place)
     if not path.is_file():
         if path.is_dir():

@@ -43,8 +43,11 @@ class Subject:
             return False
         module, _, inside = self.name.partition(":")
         held: Any = sys.modules.get(module)
-        for part in inside.split("."):
-            held = getattr(held, part, None)
+        try:
+            for part in inside.split("."):
+                held = getattr(held, part)
+        except Exception:  # noqa: BLE001  (modules that import what is asked of them)
+            return False
         return held is thing
 
 

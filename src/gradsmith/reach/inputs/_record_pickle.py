@@ -167,9 +167,11 @@ def _pickler_class() -> Any:
                 self.by_value: list[Any] = []
 
             def reducer_override(self, thing: Any) -> Any:
-                if type(thing) in (torch.Tensor, torch.nn.Parameter) and thing.layout is torch.strided:
-                    if not thing.is_quantized:
+                if type(thing) in (torch.Tensor, torch.nn.Parameter):
+                    if thing.layout is torch.strided and not thing.is_quantized and not thing.is_nested:
                         return _reduced(thing)
+                    if thing.requires_grad:  # which torch does not keep with every layout
+                        return torch.Tensor.requires_grad_, (thing.detach(),)
                 elif isinstance(thing, torch.Tensor) and is_unreal(thing):
                     raise Unreal
                 elif isinstance(thing, type) and "_forward_cls" in vars(thing):
