@@ -9,7 +9,7 @@ d = Diff1d([8, 8], 0)
 (d.H * (d * x[0, 0])).sum().backward()
 for mode in ("implicit", "unrolled"):
     CG(d.H * d + Identity([8, 8]), max_iter=3, backward_mode=mode).run(torch.zeros(8, 8), x[0, 0]).sum().backward()
-coils, way = torch.ones(1, 1, 8, 8, dtype=torch.complex64), torch.randn(2, 12, requires_grad=True)
+coils, way = torch.ones(1, 1, 8, 8, dtype=torch.complex64), torch.randn(1, 2, 12, requires_grad=True)
 sense = NuSense(coils, way, backend="torchkbnufft")
 (sense.H * (sense * (x + 0j))).abs().sum().backward()
 pw.DWTInverse()(pw.DWTForward(J=1)(x)).pow(2).sum().backward()
