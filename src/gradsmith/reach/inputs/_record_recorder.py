@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import gradsmith
 from gradsmith.reach.inputs._record_describe import in_words, signature, tensors_in
 from gradsmith.reach.inputs._record_frames import MOST_CALLS, Frame
 from gradsmith.reach.inputs._record_pickle import Unreal, Unsaved, dumps, importable
@@ -25,7 +26,7 @@ __all__ = ["Recorder", "declared_too", "identity", "start", "stop"]
 _MOST_TRIES = 4 * MOST_CALLS  # of saving a call of one function
 _LARGE = 1 << 20  # calls with more bytes than that share a budget
 _MOST_LARGE = 256 << 20
-_OURS = ("torch", "gradsmith")  # their Functions are parts of other things
+_HERE = str(Path(gradsmith.__file__).parent) + os.sep
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Recorder:
         operator = operator_call(cls, args) if isinstance(cls, type) else None
         if operator is not None:
             name, args, kwargs = operator
-        elif cls.__module__.partition(".")[0] in _OURS:
+        elif _is_a_part(cls):
             return None
         else:
             name = identity(cls)
@@ -108,6 +109,15 @@ class Recorder:
     def _kept(self, frame: Frame, cls: Any) -> None:
         with contextlib.suppress(Exception):  # a full disk is no reason to end the program
             self._keep(frame, cls)
+
+
+def _is_a_part(cls: Any) -> bool:
+    """Whether it is a Function of torch or gradsmith: others are made of it."""
+    root = cls.__module__.partition(".")[0]
+    if root != "gradsmith":
+        return bool(root == "torch")
+    code = getattr(getattr(cls, "forward", None), "__code__", None)
+    return code is None or code.co_filename.startswith(_HERE)  # what an example in a docstring makes is the reader's
 
 
 # --- who it is ---------------------------------------------------------------------------------------
