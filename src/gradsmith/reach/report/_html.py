@@ -35,6 +35,7 @@ _MORE_STYLE = """
 .gradsmith-report section { border-top: 1px solid var(--gs-rule); padding: .8rem 0; scroll-margin-top: 1rem; }
 .gradsmith-report section > article { margin-left: 0; }
 .gradsmith-report article.gs-known { border-left: 4px dashed var(--gs-rule); opacity: .85; }
+.gradsmith-report .gs-named { margin: 0 0 .6em 1.5rem; }
 .gradsmith-report details > summary { cursor: pointer; }
 .gradsmith-report pre.gs-paste { border: 1px solid var(--gs-rule); border-radius: 4px; padding: .5rem .8rem;
     white-space: pre; overflow-x: auto; }
@@ -153,7 +154,7 @@ def _inside(verdict: Verdict, places: Places) -> Iterator[str]:
             yield f"<p>{_text('left out, ' + str(why))}</p>\n{shown}"
         else:
             yield shown
-    if verdict.pin and verdict.guessed:
+    if verdict.pin and (verdict.guessed or verdict.kind in BROKEN):
         yield from _paste("To pin these inputs", verdict.pin)
     if verdict.declaration:
         yield from _paste("To declare the intent", verdict.declaration)
@@ -194,10 +195,14 @@ def _lists(report: PackageReport, places: Places) -> Iterator[str]:
             yield f"<h2>{name}: {len(pairs)}</h2>"
             yield from _by_reason(pairs)
     if report.remarks:
-        yield "<h2>Remarks</h2><ul>" + "".join(f"<li>{_text(remark)}</li>" for remark in report.remarks) + "</ul>"
+        yield (
+            "<h2>Remarks</h2><ul>"
+            + "".join(f"<li>{_text(places.short(remark))}</li>" for remark in report.remarks)
+            + "</ul>"
+        )
 
 
 def _by_reason(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for reason, names in grouped(pairs):
         listed = ", ".join(f"<code>{_text(name)}</code>" for name in names)
-        yield f"<p>{_text(reason)}</p><p>{listed}</p>" if reason else f"<p>{listed}</p>"
+        yield f'<p>{_text(reason)}</p><p class="gs-named">{listed}</p>' if reason else f"<p>{listed}</p>"

@@ -71,7 +71,7 @@ def _data(report: PackageReport) -> dict[str, Any]:
         "exempt": [found.id for found in package.found if found.exempt],
         "pending": [found.id for found in report.pending],
         "unread": [{"module": u.module, "file": places.file(u.file), "why": u.why} for u in package.unread],
-        "remarks": list(report.remarks),
+        "remarks": [places.short(remark) for remark in report.remarks],
     }
 
 

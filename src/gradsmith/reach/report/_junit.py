@@ -36,7 +36,7 @@ def junit_xml(report: PackageReport) -> str:
     for found in report.pending:
         ET.SubElement(_case(suite, found, places, 0.0), "skipped", message="the run was interrupted before it")
     if report.remarks:
-        ET.SubElement(suite, "system-out").text = clean("\n".join(report.remarks))
+        ET.SubElement(suite, "system-out").text = clean(places.short("\n".join(report.remarks)))
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

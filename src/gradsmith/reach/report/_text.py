@@ -46,7 +46,7 @@ def _blocks(report: PackageReport, width: int) -> Iterator[Block]:
             yield from blocks_of(verdict, places)
     yield from _meant(report.verdicts)
     yield from _not_exercised(report, places)
-    yield from _remarks(report)
+    yield from _remarks(report, places)
     yield Text("")
     yield Text(report.sentence, style="bold green" if report.ok else "bold red")
 
@@ -195,7 +195,7 @@ def _names(ids: Sequence[str]) -> str:
     return "; ".join((f"{module}: " if module else "") + ", ".join(names) for module, names in modules.items())
 
 
-def _remarks(report: PackageReport) -> Iterator[Block]:
+def _remarks(report: PackageReport, places: Places) -> Iterator[Block]:
     if len(report.families) > 1:
         named = ", ".join(f"{FAMILIES.get(family, family)} {n}" for family, n in report.families.items())
         yield _heading("Findings by family")
@@ -203,7 +203,7 @@ def _remarks(report: PackageReport) -> Iterator[Block]:
     if report.remarks:
         yield _heading("Remarks")
         for remark in report.remarks:
-            yield _paragraph(remark, indent=2, hanging=2)
+            yield _paragraph(places.short(remark), indent=2, hanging=2)
     codes = sorted({str(f["rule"]) for v in report.verdicts for f in v.open})
     if codes:
         yield Group(Text(""), Text(f"gradsmith explain {clean(codes[0])} tells more about a rule.", style="dim"))
