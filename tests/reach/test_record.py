@@ -376,6 +376,29 @@ def test_transforms_and_compilation_give_the_same_and_record_no_tensors_of_their
     assert calls.check(fast=True, select=["GS1"]) is not None
 
 
+def test_a_graph_that_breaks_at_a_function_runs_as_it_would():
+    """torch.compile then tries its hand at every frame it meets, also at those around the call."""
+
+    class Breaking(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            torch._dynamo.graph_break()
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad
+
+    torch._dynamo.reset()
+    x = ones(3)
+    compiled = torch.compile(lambda t: Breaking.apply(t + 1) * 2, backend="aot_eager")
+    with gs.record() as calls, warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compiled(x).sum().backward()
+    assert x.grad.tolist() == [4.0] * 3
+    assert [call.args[0].tolist() for call in calls] == [[2.0] * 3]
+
+
 def test_backward_in_place_and_inference_mode_still_work():
     class Twice(torch.autograd.Function):
         @staticmethod

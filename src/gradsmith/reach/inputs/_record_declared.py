@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsmith.declare import DeclaredFunction
 from gradsmith.declare._private import is_compiling
+from gradsmith.reach.inputs._record_private import aside
 
 __all__ = ["unwatch_declared", "watch_declared"]
 
@@ -47,10 +48,10 @@ def _wrap(kind: type[Any], around: Around) -> None:
         return
 
     def watched(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        done = None if is_compiling() else around(self, args, kwargs)
+        done = None if is_compiling() else aside(around, self, args, kwargs)
         result = call(self, *args, **kwargs)
         if done is not None:
-            done()
+            aside(done)
         return result
 
     setattr(watched, _WATCHED, call)

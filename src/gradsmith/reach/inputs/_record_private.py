@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import Function, _SingleLevelFunction
 from torch.utils._python_dispatch import _disable_current_modes
 
-__all__ = ["is_unreal", "operator_call", "unseen", "unwatch", "watch"]
+__all__ = ["aside", "is_unreal", "operator_call", "unseen", "unwatch", "watch"]
 
 Around = Callable[[type[Function], tuple[Any, ...], dict[str, Any]], Callable[[], None] | None]
 
@@ -31,12 +31,13 @@ def watch(around: Around) -> None:
     """
 
     def apply(cls: type[Function], *args: Any, **kwargs: Any) -> Any:
-        done = around(cls, args, kwargs)
+        done = aside(around, cls, args, kwargs)
         result = super(_SingleLevelFunction, cls).apply(*args, **kwargs)  # type: ignore[misc]
         if done is not None:
-            done()
+            aside(done)
         return result
 
+    _passed_over(apply)
     _SingleLevelFunction.apply = classmethod(apply)  # type: ignore[attr-defined]
 
 
@@ -44,6 +45,25 @@ def unwatch() -> None:
     """Take the method away again; that of torch below it was never touched."""
     if "apply" in vars(_SingleLevelFunction):
         del _SingleLevelFunction.apply  # type: ignore[attr-defined]
+
+
+def aside(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of ours where torch.compile, which looks at every frame once a graph broke, does not see it."""
+    before = _eval_frame.set_eval_frame(None)
+    try:
+        return function(*args)
+    finally:
+        _eval_frame.set_eval_frame(before)
+
+
+def _passed_over(function: Any) -> None:
+    """Have torch.compile leave a frame alone, but not what is called from it. (Its own way to say so imports it.)"""
+    skip = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
+    _eval_frame.set_code_exec_strategy(function.__code__, skip)
+
+
+_eval_frame: Any = torch._C._dynamo.eval_frame
+_passed_over(aside)
 
 
 def is_unreal(tensor: torch.Tensor) -> bool:
