@@ -392,9 +392,10 @@ def test_a_graph_that_breaks_at_a_function_runs_as_it_would():
     torch._dynamo.reset()
     x = ones(3)
     compiled = torch.compile(lambda t: Breaking.apply(t + 1) * 2, backend="aot_eager")
-    with gs.record() as calls, warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with gs.record() as calls, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         compiled(x).sum().backward()
+    assert not [w for w in said if "does not know how to trace" in str(w.message)]
     assert x.grad.tolist() == [4.0] * 3
     assert [call.args[0].tolist() for call in calls] == [[2.0] * 3]
 
