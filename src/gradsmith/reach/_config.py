@@ -74,7 +74,7 @@ def read_config(start: Path) -> Config:
 
 
 def options_of(config: Config, **given: Any) -> Options:
-    """The options of the check: those given win over the file. None and () give nothing; other names are passed over."""
+    """The options of the check: those given win over the file. None and () give none; other names are passed over."""
     options = replace(Options(), **config.options)
     known = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
     return replace(options, **{name: value for name, value in known.items() if value is not None and value != ()})

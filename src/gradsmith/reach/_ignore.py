@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import difflib
 import io
-import os
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
@@ -209,7 +208,7 @@ def _add(source: Source, line: int, match: re.Match[str]) -> None:
     for word in words:
         if word.upper() not in codes:
             near = difflib.get_close_matches(word.upper(), _KNOWN, 9, 0.5)
-            near.sort(key=lambda code: -len(os.path.commonprefix([code, word.upper()])))
+            near.sort(key=lambda code: code[:3] != word[:3].upper())  # of the same family first
             hint = f"did you mean {near[0]}?" if near else "`gradsmith rules` lists them"
             source.troubles.append((line, f"`gradsmith: ignore[...]` names {clean(word)!r}, which is no rule; {hint}"))
     if codes:

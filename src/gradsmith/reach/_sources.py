@@ -76,11 +76,11 @@ class Sources:
         if subject is None:
             yield Tried(why=why)
             return
-        result = search(subject, self.index, tries=self.options.tries, seconds=seconds)
+        result = search(subject, found.name, self.index, tries=self.options.tries, seconds=seconds)
         if result.call is not None:
             yield Tried(subject, (result.call,), result.second, tries=result.tries)
-        elif result.broken_backward is not None:
-            yield Tried(subject, (result.broken_backward[0],), tries=result.tries)
+        elif result.broken is not None:
+            yield Tried(subject, (result.broken,), tries=result.tries)
         else:
             yield Tried(subject, why=result.why, tries=result.tries)
 

@@ -10,7 +10,6 @@ from gradsmith.check.command._progress import ProgressBar
 from gradsmith.errors import UsageError
 from gradsmith.reach._baseline import read_baseline, write_baseline
 from gradsmith.reach._config import options_of, read_config
-from gradsmith.reach._options import Options
 from gradsmith.reach._package import find_package, judge_all, narrowed
 from gradsmith.reach._suppress import suppressed
 from gradsmith.reach._verdict import Verdict

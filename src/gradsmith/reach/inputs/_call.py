@@ -22,6 +22,7 @@ class Call:
             brings with it.
         gradient_of: The declared intent, where a case says it.
         waive: What a case gives up.
+        written: The arguments as Python, where they were made of it.
     """
 
     args: tuple[Any, ...]
@@ -31,3 +32,4 @@ class Call:
     subject: Any = None
     gradient_of: Callable[..., Any] | None = None
     waive: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()

@@ -79,6 +79,8 @@ def _function(verdict: Verdict, places: Places) -> dict[str, Any]:
     found = verdict.found
     data = verdict.to_dict()
     del data["found"]
+    for name in ("why", "source_where", "intent_why", "findings", "notes", "matrix"):
+        data[name] = _short(data[name], places)
     return {
         "id": found.id,
         "name": found.name,
@@ -91,3 +93,12 @@ def _function(verdict: Verdict, places: Places) -> dict[str, Any]:
         **data,
         "seconds": round(verdict.seconds, 3),
     }
+
+
+def _short(value: Any, places: Places) -> Any:
+    """The same with relative files in every text."""
+    if isinstance(value, str):
+        return places.short(value)
+    if isinstance(value, dict):
+        return {key: _short(item, places) for key, item in value.items()}
+    return [_short(item, places) for item in value] if isinstance(value, (list, tuple)) else value

@@ -11,6 +11,9 @@ from gradsmith.reach._found import Found, Package
 __all__ = ["Places"]
 
 
+_INSTALLED = {"site-packages", "dist-packages"}  # of an environment that lies in the current folder
+
+
 class Places:
     """Writes the files of one package relative to `base`.
 
@@ -21,7 +24,8 @@ class Places:
     def __init__(self, package: Package) -> None:
         here = Path.cwd()
         root = Path(package.root) if package.root else here
-        self.base = here if root.is_relative_to(here) else root
+        ours = root.is_relative_to(here) and _INSTALLED.isdisjoint(root.relative_to(here).parts)
+        self.base = here if ours else root
         self._prefix = f"{self.base}{os.sep}" if self.base.parent != self.base else ""
 
     def file(self, file: str) -> str:

@@ -1,0 +1,79 @@
+"""One call tried: forward, then backward, and whether a gradient came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsmith.check._guard import Clock, OvertimeError, plain_surroundings, seed_everything, text_of
+from gradsmith.check._subject import Subject
+from gradsmith.errors import UsageError
+from gradsmith.reach.inputs._call import Call
+
+__all__ = ["Attempt", "attempt"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a call: the stage it reached ("forward", "backward", "no gradient", "not finite" or "done"), and
+    the error there."""
+
+    stage: str
+    error: str = ""
+    kind: str = ""  # type of the error
+
+    @property
+    def reached(self) -> bool:
+        return self.stage == "done"
+
+
+def attempt(subject: Any, call: Call, seconds: float) -> Attempt:
+    """Call a subject, and run its backward. Whatever is raised is told, not raised."""
+    stage = "forward"
+    try:
+        function = Subject(subject).call
+        leaves = [a for a in (*call.args, *call.kwargs.values()) if isinstance(a, torch.Tensor) and a.requires_grad]
+        seed_everything(0)
+        with Clock(seconds).limit(seconds), plain_surroundings(torch.device("cpu")), torch.enable_grad():
+            result = function(*(_copy(a) for a in call.args), **{k: _copy(a) for k, a in call.kwargs.items()})
+            outputs = [o for o in _tensors(result) if o.requires_grad]
+            if not outputs:
+                return Attempt("no gradient", "what it returns does not require grad")
+            stage = "backward"
+            grads = torch.autograd.grad(
+                outputs, leaves, [torch.randn_like(o) for o in outputs], allow_unused=True, materialize_grads=False
+            )
+    except (KeyboardInterrupt, UsageError):
+        raise
+    except OvertimeError:
+        return Attempt(stage, f"it did not come back within {seconds:g} s", "timeout")
+    except BaseException as error:  # noqa: BLE001  (the package's code may raise anything)
+        line = " ".join(text_of(error).split())[:600]
+        return Attempt(stage, f"{type(error).__name__}: {line}", type(error).__name__)
+    got = [g for g in grads if g is not None]
+    if not got:
+        return Attempt("no gradient", "backward returns None for every input")
+    if not any(bool(torch.isfinite(_dense(g)).all()) for g in got):
+        return Attempt("not finite", "the gradient is not finite")
+    return Attempt("done")
+
+
+def _copy(value: Any) -> Any:
+    """Leaves stay the tensors that gradients are asked of; what is written to in place must be no leaf."""
+    return value.clone() if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.layout is torch.strided else tensor.to_dense()
+
+
+def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() or value.is_complex() else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth < 4:
+        return [t for item in value for t in _tensors(item, depth + 1)]
+    return []

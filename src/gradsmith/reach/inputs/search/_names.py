@@ -1,0 +1,100 @@
+"""What an argument is likely to be, told from its name, annotation and default."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
+
+__all__ = ["by_annotation", "by_name", "is_tensor_name", "likely"]
+
+_L = Literal
+_NORMAL = Tensor()
+
+# The first pattern that fits the whole name decides. Shapes of tensors are put in later.
+_NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
+    (r"(min|low|lower|start|a_min)(_?(val|value|bound|limit))?", (_L(-1.0), Tensor(), _L(0))),
+    (r"(max|high|upper|stop|a_max)(_?(val|value|bound|limit))?", (_L(1.0), Tensor(), _L(8))),
+    (r"(dim|dims|axis|axes)", (_L(-1), _L(0), _L(1), _L((-1,)))),
+    (r"(eps|epsilon|tol|atol|rtol|xtol)", (_L(1e-6), _L(1e-3))),
+    (r"(n_?iters?|num_?iters?|max_?iters?|iterations|maxiter)", (_L(50), _L(10))),
+    (r".*(process_)?group|pg", (_L(None),)),
+    (r"(training|train|inplace|causal|is_causal|reverse|reversed|(is|use|return|ensure|with|do|has)_.*|verbose|debug)",
+     (_L(False), _L(True))),
+    (r"(narrow_range|signed|symmetric|mean|bias_correction|batch_first|transposed?|upper)", (_L(True), _L(False))),
+    (r".*mask.*", (Tensor("mask"), _L(None), Tensor("unit"))),
+    (r"(.*_)?(idx|index|indices|ind)", (Tensor("index"), _L(0))),
+    (r"(labels?|targets?|y_true|classes)", (Tensor("index"), Tensor(), Tensor("simplex"))),
+    (r"(gamma|sigma|tau|temperature|temp|slope|p|momentum|decay|beta\d?|lambda_?|lambd|lam|lmbda|alpha|scaling|strength)",
+     (_L(0.5), Tensor("positive", ()), _L(1.0), _L(2), Tensor("positive"))),
+    (r"(scale|threshold|thresh|vth|v_th|theta)", (_L(1.0), Tensor("positive", ()), Tensor("positive"), _L(0.5))),
+    (r"(zero_?point|offset)", (_L(0.0), Tensor("positive", ()), _L(0))),
+    (r"(n|k|num_?.*|bits?|n_?bits?|bit_?width|steps?|order|degree|levels?|groups?|stride|kernel_?size|chunk.*|block.*)",
+     (_L(2), _L(4), _L(1), _L((2, 2)), Tensor("positive", ()))),
+    (r"(padding|dilation|pad|stride)", (_L(1), _L(0), _L((1, 1)))),
+    (r"(mode|reduction|padding_mode|pad_mode|method)", (_L("mean"), _L("sum"), _L("none"), _L(0), _L("zero"))),
+    (r"(f|fn|func|function|activation|act)", (_L(None), _L(lambda x, *_: x, "lambda x, *_: x"))),
+    (r"(shape|size|sizes|output_size|out_shape|normalized_shape|x_shape)", (_L("shape"), _L((3, 4)))),
+    (r"dtype", (_L(None),)),
+    (r"device", (_L(None), _L("cpu"))),
+    (r"(probs?|probabilities|p_?hat|q_?hat|marginals)", (Tensor("simplex"), Tensor("unit"))),
+    (r"(cov|covar|covariance|spd|sym|psd|adjacency|adj|gram|precision)(_.*)?", (Tensor("definite"), Tensor())),
+    (r"(var|variance|std|distances?|dist|d|norms?|lengths?|weights_positive|rate|rates)", (Tensor("positive"), Tensor())),
+)  # fmt: skip
+
+_ANNOTATIONS: tuple[tuple[str, tuple[Value, ...]], ...] = (
+    (r"(torch\.)?(Float)?Tensor", (_NORMAL,)),
+    (r"(torch\.)?(Long|Int)Tensor", (Tensor("index"),)),
+    (r"(torch\.)?BoolTensor", (Tensor("mask"),)),
+    (r"bool", (_L(False), _L(True))),
+    (r"int|SymInt", (_L(2), _L(1), _L(0), _L(4))),
+    (r"float|number|Number", (_L(0.5), _L(1.0), _L(2.0))),
+    (r"str", (_L("mean"), _L("sum"), _L("none"))),
+    (r"(Optional\[(torch\.)?Tensor\]|(torch\.)?Tensor ?\| ?None|Tensor\?)", (_NORMAL, _L(None))),
+    (r"(Optional\[float\]|float ?\| ?None|Union\[float, int\])", (_L(0.5), _L(None), _L(1.0))),
+    (r"(Optional\[int\]|int ?\| ?None)", (_L(2), _L(None), _L(-1))),
+    (r"(List|Sequence|Iterable|list)\[(torch\.)?Tensor\]", (_L("tensors"),)),
+    (r"(Tuple|List|tuple|list|Sequence)\[int.*\]|int\[\d*\]|SymInt\[\d*\]", (_L((2, 2)), _L((1,)), _L((3, 4)))),
+    (r"Callable.*", (_L(lambda x, *_: x, "lambda x, *_: x"),)),
+    (r"(torch\.)?dtype.*", (_L(None),)),
+)
+
+
+def by_name(name: str) -> tuple[Value, ...]:
+    """What values an argument of this name usually has, best first; nothing where the name says nothing."""
+    word = name.lower().lstrip("_").removeprefix("self_")
+    return next((values for pattern, values in _NAMES if re.fullmatch(pattern, word)), ())
+
+
+def by_annotation(annotation: str) -> tuple[Value, ...]:
+    return next((values for pattern, values in _ANNOTATIONS if re.fullmatch(pattern, annotation.strip("'\""))), ())
+
+
+def is_tensor_name(name: str) -> bool:
+    """Whether a name is one that tensors usually have."""
+    pattern = r"(x|y|z|input|inputs|inp|tensor|grad|grad_output|data|hidden|h|q|k|v|query|key|value|logits?|scores?).*"
+    return re.fullmatch(pattern, name.lower().lstrip("_")) is not None
+
+
+def likely(name: str, annotation: str, default: Any, has_default: bool) -> tuple[Value, ...]:
+    """Candidates for an argument: annotation, then its own default, then its name, then a tensor."""
+    found: list[Value] = []
+    typed = by_annotation(annotation) if annotation else ()
+    named = by_name(name)
+    if has_default and (default is not None or not typed):
+        found.append(_L(default))
+    if typed:  # a name says more than a type where both are of one kind
+        kinds = {_kind(v) for v in typed}
+        found += [v for v in named if _kind(v) in kinds]
+        found += typed
+    found += named
+    if has_default and default is None:
+        found.append(_L(None))
+    if not found or not any(isinstance(v, Tensor) for v in found):
+        found.append(_NORMAL)
+    return tuple(dict.fromkeys(found))
+
+
+def _kind(value: Value) -> str:
+    return "Tensor" if isinstance(value, Tensor) else type(value.value).__name__

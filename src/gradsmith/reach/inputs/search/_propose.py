@@ -1,0 +1,158 @@
+"""Calls to try, best first: as the package itself calls, as names and types say, in families of shapes, at random."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import Any
+
+from gradsmith.reach.inputs.search._draft import Draft
+from gradsmith.reach.inputs.search._index import UNKNOWN, Argument, CallSite, SourceIndex
+from gradsmith.reach.inputs.search._mend import mended
+from gradsmith.reach.inputs.search._names import by_annotation, by_name, likely
+from gradsmith.reach.inputs.search._signature import Parameter, parameters_of
+from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
+
+__all__ = ["proposals"]
+
+_SHAPES = ((3, 4), (2, 3, 4, 4), (4, 4), (2, 3, 4), (5,), (2, 4, 8), (1, 1, 8, 8), (), (2, 3, 4, 4, 4))
+_FAMILIES: tuple[tuple[tuple[int, ...], ...], ...] = (
+    ((3, 4), (4, 5)),
+    ((3, 4), (5, 4)),
+    ((3, 4), (4,)),
+    ((3, 4), (3,)),
+    ((2, 3, 4, 4), (3,)),
+    ((2, 3, 4), (2, 4, 5)),
+    ((2, 3, 8, 8), (4, 3, 3, 3)),
+    ((2, 3, 8), (4, 3, 3)),
+    ((3, 4), (5, 4), (5,)),
+    ((3, 4), (4, 5), (5,)),
+    ((3, 4), (4,), (4,)),
+    ((2, 3, 4, 4), (3,), (3,)),
+    ((2, 3, 8, 8), (4, 3, 3, 3), (4,)),
+    ((2, 5, 4), (2, 6, 4), (2, 6, 4)),
+    ((3, 4), (3, 5), (5, 4), (5, 5)),
+    ((2, 3, 4, 4), (3,), (3,), (3,), (3,)),
+    ((3, 4), (4,), (4,), (4,), (4,)),
+)
+_FILLERS: tuple[Value, ...] = (Literal(0.5), Literal(1), Literal(None), Literal(True), Literal(-1), Literal(2))
+_KINDS = ("positive", "unit", "simplex", "definite", "complex")
+_FAR: tuple[Value, ...] = (
+    Tensor(),
+    Literal(0.5),
+    Literal(1),
+    Literal(None),
+    Literal(True),
+    Tensor("positive", ()),
+    Tensor("index"),
+    Literal((2, 2)),
+    Tensor("mask"),
+    Literal("mean"),
+    Literal(lambda x, *_: x, "lambda x, *_: x"),
+)
+_MOST_SITES = 4
+
+
+def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, str, None]:
+    """Drafts of calls. What went wrong with one is sent back, and the next ones heed it; each is told once."""
+    told: set[tuple[str, ...]] = set()
+    waiting: deque[Iterator[Draft]] = deque()
+    plan = _plan(parameters_of(subject), index.call_sites(name.rpartition(".")[2].rpartition("::")[2]))
+    while True:
+        draft = next(waiting[0], None) if waiting else next(plan, None)
+        if draft is None:
+            if not waiting:
+                return
+            waiting.popleft()
+            continue
+        if draft.code() in told:
+            continue
+        told.add(draft.code())
+        error = yield draft
+        if error and len(waiting) < 3:  # a mend of a mend of a mend, no further
+            waiting.appendleft(itertools.islice(mended(draft, error), 12))
+
+
+def _plan(parameters: list[Parameter], sites: list[CallSite]) -> Iterator[Draft]:
+    options = [_options(p) for p in parameters if not p.variadic]
+    required = sum(not p.has_default for p in parameters if not p.variadic)
+    bases = [_of_site(site, parameters) for site in sites[:_MOST_SITES]]
+    for shape in _SHAPES[:3]:
+        yield from (base.shaped(shape) for base in bases)
+    signatures = list(_of_signature(parameters, options, required))
+    for shape in _SHAPES:
+        yield from (base.shaped(shape) for base in signatures[:1])
+    yield from (base.shaped(shape) for shape in _SHAPES[3:] for base in bases)
+    for base in (*bases[:1], *signatures[:2]):
+        yield from (made for family in _FAMILIES if (made := base.coupled(family)) is not None)
+    for base in (*bases[:1], *signatures):
+        yield from _varied(base, options)
+    count = max(required, 1)
+    yield from (Draft((Tensor(),) * count).shaped(shape) for shape in _SHAPES[:3])
+    yield from (Draft((Tensor(), *(filler,) * (count - 1))) for filler in _FILLERS)
+    for base in (*bases[:1], *signatures[:1]):
+        yield from (base.of_kind(kind).shaped(shape) for kind in _KINDS for shape in ((3, 4), (4, 4)))
+    if 0 < count <= 4:
+        yield from (Draft((Tensor(), *rest)).shaped((3, 4)) for rest in itertools.product(_FAR, repeat=count - 1))
+    yield from (Draft((value, *(Tensor(),) * (count - 1))).shaped((3, 4)) for value in _FAR[1:])
+
+
+def _options(p: Parameter) -> tuple[Value, ...]:
+    return likely(p.name, p.annotation, p.default, p.has_default)
+
+
+def _of_signature(parameters: list[Parameter], options: list[tuple[Value, ...]], required: int) -> Iterator[Draft]:
+    """All parameters, those with defaults left out, and one to three tensors where any number is taken."""
+    names = tuple(p.name for p in parameters if not p.variadic)
+    first = tuple(o[0] for o in options)
+    if first and not any(isinstance(v, Tensor) for v in first):  # something must carry the gradient
+        first = (Tensor(), *first[1:])
+    variadic = any(p.variadic for p in parameters)
+    if first:
+        yield Draft(first, names=names)
+    if required < len(first):
+        yield Draft(first[:required], names=names)
+    if variadic:
+        yield from (Draft((*first, *(Tensor(),) * more)) for more in (1, 2, 3))
+
+
+def _of_site(site: CallSite, parameters: list[Parameter]) -> Draft:
+    named = [p.name for p in parameters if not p.variadic]
+    args: list[Value] = []
+    for argument in site.args:
+        if argument.starred:
+            args += [Tensor()] * max(len(named) - len(site.args) + 1, 1)
+            continue
+        place = len(args)
+        args.append(_of_argument(argument, parameters[place] if place < len(named) else None, first=not args))
+    args = args if any(isinstance(a, Tensor) for a in args) else [Tensor(), *args[1:]]
+    kwargs = {k: _of_argument(a, None, first=False) for k, a in site.kwargs.items()}
+    return Draft(tuple(args), kwargs, "call site", f"{site.file}:{site.line}", tuple(named))
+
+
+def _of_argument(argument: Argument, parameter: Parameter | None, *, first: bool) -> Value:
+    """What the package passes; a name it passes tells as much as the name of the parameter."""
+    if argument.value is not UNKNOWN:
+        return Literal(argument.value)
+    if argument.name == "shape":
+        return Literal("shape")
+    if argument.annotation and (typed := by_annotation(argument.annotation)):
+        return typed[0]
+    names = [argument.name, parameter.name if parameter is not None else ""]
+    if parameter is not None and parameter.annotation and (typed := by_annotation(parameter.annotation)):
+        return next((v for name in names for v in by_name(name) if type(v) is type(typed[0])), typed[0])
+    if first:
+        return next((v for name in names for v in by_name(name) if isinstance(v, Tensor)), Tensor())
+    return next((v for name in names for v in by_name(name)), Tensor())
+
+
+def _varied(base: Draft, options: list[tuple[Value, ...]]) -> Iterator[Draft]:
+    """One argument at a time another of its candidates; then two."""
+    places = [(i, v) for i, values in enumerate(options[: len(base.args)]) for v in (*values[1:], *_FILLERS[:3])]
+    for i, value in places:
+        yield base.with_arg(i, value).shaped((3, 4))
+    for (i, a), (j, b) in itertools.combinations(places[:16], 2):
+        if i != j:
+            yield replace(base.with_arg(i, a).with_arg(j, b)).shaped((3, 4))

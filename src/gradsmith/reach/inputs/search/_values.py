@@ -1,0 +1,81 @@
+"""Values for arguments that can be made and written down: each says how it looks as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+__all__ = ["SHAPE", "Literal", "Tensor", "Value"]
+
+SHAPE = "shape"  # stands for the shape of the tensors of a call
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value that is no tensor.
+
+    Args:
+        value: It.
+        code: How it is written; `repr` where empty.
+    """
+
+    value: Any
+    text: str = ""
+
+    def make(self, generator: torch.Generator) -> Any:
+        return self.value
+
+    def code(self) -> str:
+        return self.text or repr(self.value)
+
+
+_FLOAT: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
+    "normal": (lambda s, g: torch.randn(s, generator=g), "torch.randn({})"),
+    "positive": (lambda s, g: 0.5 + torch.rand(s, generator=g), "0.5 + torch.rand({})"),
+    "unit": (lambda s, g: 0.1 + 0.8 * torch.rand(s, generator=g), "0.1 + 0.8 * torch.rand({})"),
+    "simplex": (lambda s, g: torch.randn(s, generator=g).softmax(-1), "torch.randn({}).softmax(-1)"),
+    "complex": (lambda s, g: torch.randn(s, generator=g, dtype=torch.complex64), "torch.randn({}, dtype=torch.cfloat)"),
+    "definite": (
+        lambda s, g: (a := torch.randn(s, generator=g)) @ a.mT + 2 * torch.eye(s[-1]),
+        "(lambda a: a @ a.mT + 2 * torch.eye(a.shape[-1]))(torch.randn({}))",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor. Those of floating point require grad.
+
+    Args:
+        kind: "normal", "positive", "unit" (between 0 and 1), "simplex" (along the last dim), "complex", "definite"
+            (symmetric, positive), "index" (integers below `high`), "mask" (bool).
+        shape: Its sizes.
+        high: The bound of an index.
+    """
+
+    kind: str = "normal"
+    shape: tuple[int, ...] = (3, 4)
+    high: int = field(default=3)
+
+    def make(self, generator: torch.Generator) -> torch.Tensor:
+        if self.kind == "index":
+            return torch.randint(0, self.high, self.shape, generator=generator)
+        if self.kind == "mask":
+            return torch.rand(self.shape, generator=generator) < 0.7
+        return _FLOAT[self.kind][0](self.shape, generator).detach().requires_grad_()
+
+    def code(self) -> str:
+        sizes = ", ".join(map(str, self.shape)) or "()"
+        if self.kind == "index":
+            return f"torch.randint(0, {self.high}, {self.shape})"
+        if self.kind == "mask":
+            return f"torch.rand({sizes}) < 0.7"
+        if self.kind == "normal":
+            return f"torch.randn({sizes}, requires_grad=True)"
+        return f"({_FLOAT[self.kind][1].format(sizes)}).requires_grad_()"
+
+
+Value = Literal | Tensor
