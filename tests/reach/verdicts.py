@@ -129,3 +129,10 @@ def report(verdicts=ALL, *, more=(), unread=(UNREAD,), **options):
     every = (*(v.found for v in verdicts), *more, EXEMPT)
     package = Package("pkg", "pkg", "1.2", ROOT, found=every, unread=unread)
     return PackageReport(package, verdicts, **{"seconds": 12.5, **options})
+
+
+LATER = found("Later", 300)
+
+
+def everything():
+    return report(more=(LATER,), interrupted=True, remarks=(WEIRD.why, WEIRD.call, f"{ROOT}/pkg/ops.py:3: a remark"))
