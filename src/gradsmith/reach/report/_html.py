@@ -32,7 +32,8 @@ _MORE_STYLE = """
 .gradsmith-report .gs-matrix th[scope=col] { writing-mode: sideways-lr; padding: .3rem .15rem; }
 .gradsmith-report .gs-matrix th[scope=col]:first-child { writing-mode: horizontal-tb; vertical-align: bottom; }
 .gradsmith-report .gs-matrix td { text-align: center; padding: .25rem .6rem; font-family: ui-monospace, monospace; }
-.gradsmith-report section { border-top: 1px solid var(--gs-rule); padding: .8rem 0; scroll-margin-top: 1rem; }
+.gradsmith-report section { border-top: 1px solid var(--gs-rule); padding: .8rem 0; }
+.gradsmith-report [id] { scroll-margin-top: 3rem; }
 .gradsmith-report section > article { margin-left: 0; }
 .gradsmith-report article.gs-known { border-left: 4px dashed var(--gs-rule); opacity: .85; }
 .gradsmith-report .gs-named { margin: 0 0 .6em 1.5rem; }
@@ -133,7 +134,9 @@ def _folded(anchor: str, verdict: Verdict, places: Places) -> str:
     told = ", ".join(filter(None, (standing(verdict), verdict.intent, codes)))
     summary = f'{_text(verdict.found.id)} <span class="gs-faint">{_text(told)}</span>'
     inside = "\n".join(_inside(verdict, places))
-    return f'<section id="{anchor}"><details><summary>{summary}</summary>\n{inside}\n</details></section>'
+    # A link to what stands inside opens it.
+    body = f'<div id="{anchor}">\n{inside}\n</div>'
+    return f"<section><details><summary>{summary}</summary>\n{body}\n</details></section>"
 
 
 def _inside(verdict: Verdict, places: Places) -> Iterator[str]:
