@@ -106,7 +106,8 @@ class Runner:
             return answer
         kind = _kind(answer)
         seconds = time.monotonic() - started
-        return Verdict(found, kind, why=f"it {_words(answer, limit)}", seconds=seconds, **call)
+        why = f"it {_words(answer, limit)}"
+        return Verdict(found, kind, why, call["source"], call=call["call"], pin=call["pin"], seconds=seconds)
 
     # --- the child ---------------------------------------------------------------------------------
 

@@ -72,7 +72,11 @@ class Sources:
             yield Tried(subject, tuple(calls), why=trouble)
             return  # an author's case that does not work is to be mended, not passed over
         if self.recorded is not None:
-            yield Tried(subject, tuple(self.recorded.calls_for(found.id)), why=self.recorded.unsaved.get(found.id, ""))
+            yield Tried(
+                subject,
+                tuple(self.recorded.calls_for(found.id, found.file)),
+                why=self.recorded.unsaved.get(found.id, ""),
+            )
         if subject is None:
             yield Tried(why=why)
             return

@@ -74,9 +74,7 @@ def check(target: str, **options: Any) -> None:
         if options[name] is not None:
             require_writable(f"--{name}", options[name])
     if options["timeout"] is not None and not 0 < options["timeout"] <= _MOST_SECONDS:
-        raise Refusal(
-            f"--timeout: got {options['timeout']:g}; expected seconds above 0, and at most {_MOST_SECONDS:g}"
-        )
+        raise Refusal(f"--timeout: got {options['timeout']:g}; expected seconds above 0, and at most {_MOST_SECONDS:g}")
     if options["fast"] and options["thorough"]:
         raise Refusal("--fast and --thorough exclude each other; give one of them, or none")
     options["select"] = codes("--select", options["select"])

@@ -11,7 +11,7 @@ from gradsmith.errors import UsageError
 from gradsmith.reach._baseline import read_baseline, write_baseline
 from gradsmith.reach._config import options_of, read_config
 from gradsmith.reach._package import find_package, judge_all, narrowed
-from gradsmith.reach._suppress import suppressed
+from gradsmith.reach._suppress import asked_for, suppressed
 from gradsmith.reach._verdict import Verdict
 from gradsmith.reach.report import PackageReport
 
@@ -27,24 +27,24 @@ def reach(target: str, given: dict[str, Any]) -> PackageReport:
     started = time.monotonic()
     config = read_config(Path.cwd())
     options = options_of(config, **given)
-    baseline = given["baseline"] or config.baseline
-    if given["update_baseline"] and baseline is None:
+    baseline: Path | None = given["baseline"] or config.baseline
+    update: bool = given["update_baseline"]
+    if update and baseline is None:
         raise UsageError("--update-baseline: there is no baseline to write; name it with --baseline FILE")
-    known = read_baseline(baseline, missing_ok=given["update_baseline"]) if baseline is not None else None
+    known = read_baseline(baseline, missing_ok=update) if baseline is not None else None
     place, only = _split(target)
     verdicts: list[Verdict] = []
     interrupted = False
     with ProgressBar() as progress:
         package = narrowed(find_package(place, options, progress), only, (*config.exclude, *given["exclude"]))
         try:
-            for verdict in judge_all(package, options, given["jobs"] or config.jobs, progress):
-                verdicts.append(verdict)
+            verdicts.extend(judge_all(package, options, given["jobs"] or config.jobs, progress))
         except KeyboardInterrupt:
             interrupted = True
-    verdicts, remarks = suppressed(verdicts, known)
-    if given["update_baseline"]:
-        write_baseline(baseline, verdicts, known)
-        verdicts, remarks = suppressed(verdicts, read_baseline(baseline))
+    verdicts, remarks = suppressed(verdicts, known, options)
+    if update and baseline is not None:
+        write_baseline(baseline, verdicts, known, asked_for(options), options.fast)
+        verdicts, remarks = suppressed(verdicts, read_baseline(baseline), options)
     seconds = time.monotonic() - started
     return PackageReport(package, verdicts, interrupted=interrupted, seconds=seconds, remarks=remarks)
 

@@ -19,8 +19,8 @@ def fit(subject: Any, call: Call, precise: bool = True) -> tuple[Any, Call]:
 
     Adjoint methods take a module, and its parameters one by one beside it, so that autograd sees them. A check calls
     with other tensors; the module would go on with its own. So its parameters stay where they are, in a function of the
-    other arguments, and only those are judged. Where it is to be `precise`, the module is taken to float64, as the check
-    does with tensors.
+    other arguments, and only those are judged. Where it is to be `precise`, the module is taken to float64, as the
+    check does with tensors.
     """
     subject = call.subject if call.subject is not None else subject
     modules = list(_modules((call.args, call.kwargs)))

@@ -9,7 +9,7 @@ import torch
 from gradsmith.reach.inputs._call import Call
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "reshaped"]
 
 _PLAIN = Tensor().shape  # stands for "of the shape of the call"
 
@@ -50,7 +50,7 @@ class Draft:
             return None
         args = list(self.args)
         for place, shape in zip(places, shapes, strict=True):
-            args[place] = replace(args[place], shape=shape)  # type: ignore[type-var]
+            args[place] = reshaped(args[place], shape)
         return replace(self, args=tuple(args))
 
     def of_kind(self, kind: str) -> Draft:
@@ -82,6 +82,10 @@ class Draft:
     def code(self) -> tuple[str, ...]:
         """The arguments as they are written."""
         return (*(v.code() for v in self.args), *(f"{k}={v.code()}" for k, v in self.kwargs.items()))
+
+
+def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
+    return replace(value, shape=shape) if isinstance(value, Tensor) else value
 
 
 def _shaped(value: Value, shape: tuple[int, ...]) -> Value:

@@ -58,6 +58,16 @@ class SourceIndex:
                 self._read(file)
         return sorted(self._sites.get(name, []), key=lambda site: -site.known)
 
+    def words(self, file: str) -> list[str]:
+        """The strings that a file compares something with: the legal values of its options."""
+        try:
+            tree = ast.parse(Path(file).read_bytes()) if file else ast.Module([], [])
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return []
+        compared = [side for node in ast.walk(tree) if isinstance(node, ast.Compare) for side in node.comparators]
+        found = [n.value for side in compared for n in ast.walk(side) if isinstance(n, ast.Constant)]
+        return list(dict.fromkeys(word for word in found if isinstance(word, str) and word.isidentifier()))[:12]
+
     def _read(self, file: str) -> None:
         try:
             text = Path(file).read_bytes()

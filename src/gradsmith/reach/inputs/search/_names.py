@@ -16,7 +16,7 @@ _NORMAL = Tensor()
 _NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
     (r"(min|low|lower|start|a_min)(_?(val|value|bound|limit))?", (_L(-1.0), Tensor(), _L(0))),
     (r"(max|high|upper|stop|a_max)(_?(val|value|bound|limit))?", (_L(1.0), Tensor(), _L(8))),
-    (r"(dim|dims|axis|axes)", (_L(-1), _L(0), _L(1), _L((-1,)))),
+    (r"(.*_)?(dim|dims|axis|axes)", (_L(-1), _L(0), _L(1), _L((-1,)))),
     (r"(eps|epsilon|tol|atol|rtol|xtol)", (_L(1e-6), _L(1e-3))),
     (r"(n_?iters?|num_?iters?|max_?iters?|iterations|maxiter)", (_L(50), _L(10))),
     (r".*(process_)?group|pg", (_L(None),)),
@@ -28,19 +28,20 @@ _NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
     (r"(labels?|targets?|y_true|classes)", (Tensor("index"), Tensor(), Tensor("simplex"))),
     (r"(gamma|sigma|tau|temperature|temp|slope|p|momentum|decay|beta\d?|lambda_?|lambd|lam|lmbda|alpha|scaling|strength)",
      (_L(0.5), Tensor("positive", ()), _L(1.0), _L(2), Tensor("positive"))),
+    (r"(length_?scales?|bandwidth|outputscale|noise)", (Tensor("positive", ()), Tensor("positive"))),
     (r"(scale|threshold|thresh|vth|v_th|theta)", (_L(1.0), Tensor("positive", ()), Tensor("positive"), _L(0.5))),
     (r"(zero_?point|offset)", (_L(0.0), Tensor("positive", ()), _L(0))),
     (r"(n|k|num_?.*|bits?|n_?bits?|bit_?width|steps?|order|degree|levels?|groups?|stride|kernel_?size|chunk.*|block.*)",
      (_L(2), _L(4), _L(1), _L((2, 2)), Tensor("positive", ()))),
     (r"(padding|dilation|pad|stride)", (_L(1), _L(0), _L((1, 1)))),
     (r"(mode|reduction|padding_mode|pad_mode|method)", (_L("mean"), _L("sum"), _L("none"), _L(0), _L("zero"))),
-    (r"(f|fn|func|function|activation|act)", (_L(None), _L(lambda x, *_: x, "lambda x, *_: x"))),
+    (r"(f|activation|act|(.*_)?(fn|func|function|callback))", (_L(lambda x, *_: x, "lambda x, *_: x"), _L(None))),
     (r"(shape|size|sizes|output_size|out_shape|normalized_shape|x_shape)", (_L("shape"), _L((3, 4)))),
     (r"dtype", (_L(None),)),
     (r"device", (_L(None), _L("cpu"))),
     (r"(probs?|probabilities|p_?hat|q_?hat|marginals)", (Tensor("simplex"), Tensor("unit"))),
     (r"(cov|covar|covariance|spd|sym|psd|adjacency|adj|gram|precision)(_.*)?", (Tensor("definite"), Tensor())),
-    (r"(var|variance|std|distances?|dist|d|norms?|lengths?|weights_positive|rate|rates)", (Tensor("positive"), Tensor())),
+    (r"(var|variance|std|distances?|dist|d|norms?|lengths?|rates?)", (Tensor("positive"), Tensor())),
 )  # fmt: skip
 
 _ANNOTATIONS: tuple[tuple[str, tuple[Value, ...]], ...] = (

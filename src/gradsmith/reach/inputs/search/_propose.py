@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
+import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradsmith.reach.inputs.search._draft import Draft
+from gradsmith.reach.inputs.search._draft import Draft, reshaped
 from gradsmith.reach.inputs.search._index import UNKNOWN, Argument, CallSite, SourceIndex
 from gradsmith.reach.inputs.search._mend import mended
 from gradsmith.reach.inputs.search._names import by_annotation, by_name, likely
+from gradsmith.reach.inputs.search._objects import objects_of
 from gradsmith.reach.inputs.search._signature import Parameter, parameters_of
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
 
@@ -53,15 +56,20 @@ _FAR: tuple[Value, ...] = (
     Literal(lambda x, *_: x, "lambda x, *_: x"),
 )
 _MOST_SITES = 4
+_DEPTH = 4  # a mend of a mend of a mend ...
+_MENDS = 12
 
 
 def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, str, None]:
     """Drafts of calls. What went wrong with one is sent back, and the next ones heed it; each is told once."""
     told: set[tuple[str, ...]] = set()
-    waiting: deque[Iterator[Draft]] = deque()
-    plan = _plan(parameters_of(subject), index.call_sites(name.rpartition(".")[2].rpartition("::")[2]))
+    module = str(getattr(subject, "__module__", ""))
+    words = index.words(getattr(sys.modules.get(module), "__file__", None) or "")
+    waiting: deque[tuple[str, Iterator[Draft]]] = deque()  # mends, with the error each is for
+    short = name.rpartition(".")[2].rpartition("::")[2]
+    plan = _plan(parameters_of(subject), index.call_sites(short), module)
     while True:
-        draft = next(waiting[0], None) if waiting else next(plan, None)
+        draft = next(waiting[0][1], None) if waiting else next(plan, None)
         if draft is None:
             if not waiting:
                 return
@@ -71,21 +79,24 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
             continue
         told.add(draft.code())
         error = yield draft
-        if error and len(waiting) < 3:  # a mend of a mend of a mend, no further
-            waiting.appendleft(itertools.islice(mended(draft, error), 12))
+        if error and len(waiting) < _DEPTH and all(error != met for met, _ in waiting):
+            waiting.appendleft((error, itertools.islice(mended(draft, error, words, module), _MENDS)))
 
 
-def _plan(parameters: list[Parameter], sites: list[CallSite]) -> Iterator[Draft]:
-    options = [_options(p) for p in parameters if not p.variadic]
+def _plan(parameters: list[Parameter], sites: list[CallSite], module: str) -> Iterator[Draft]:
+    options = [_options(p, module) for p in parameters if not p.variadic]
     required = sum(not p.has_default for p in parameters if not p.variadic)
-    bases = [_of_site(site, parameters) for site in sites[:_MOST_SITES]]
-    for shape in _SHAPES[:3]:
-        yield from (base.shaped(shape) for base in bases)
+    bases = [_of_site(site, parameters, module) for site in sites[:_MOST_SITES]]
+    yield from (named for base in bases if (named := _by_layer(base)) is not None)
+    for first in _SHAPES[:3]:
+        yield from (base.shaped(first) for base in bases)
     signatures = list(_of_signature(parameters, options, required))
     for shape in _SHAPES:
         yield from (base.shaped(shape) for base in signatures[:1])
     yield from (base.shaped(shape) for shape in _SHAPES[3:] for base in bases)
     for base in (*bases[:1], *signatures[:2]):
+        if (named := _by_layer(base)) is not None:
+            yield named
         yield from (made for family in _FAMILIES if (made := base.coupled(family)) is not None)
     for base in (*bases[:1], *signatures):
         yield from _varied(base, options)
@@ -99,8 +110,23 @@ def _plan(parameters: list[Parameter], sites: list[CallSite]) -> Iterator[Draft]
     yield from (Draft((value, *(Tensor(),) * (count - 1))).shaped((3, 4)) for value in _FAR[1:])
 
 
-def _options(p: Parameter) -> tuple[Value, ...]:
-    return likely(p.name, p.annotation, p.default, p.has_default)
+def _by_layer(base: Draft) -> Draft | None:
+    """Shapes told from names: a batch of 3, 4 features in, 5 out; None where no name speaks of weights."""
+    if not any("weight" in name for name in base.names):
+        return None
+    made = base
+    for place in base.tensors:
+        name = base.names[place] if place < len(base.names) else ""
+        shape = (3, 4) if place == 0 else (3, 5)
+        if "weight" in name:
+            shape = (5, 5) if re.search(r"rec|hh|hidden", name) else (5, 4)
+        made = made.with_arg(place, reshaped(base.args[place], (5,) if "bias" in name else shape))
+    return made
+
+
+def _options(p: Parameter, module: str) -> tuple[Value, ...]:
+    records = tuple(objects_of(p.annotation, module)) if p.annotation else ()
+    return (*records, *likely(p.name, p.annotation, p.default, p.has_default))
 
 
 def _of_signature(parameters: list[Parameter], options: list[tuple[Value, ...]], required: int) -> Iterator[Draft]:
@@ -118,7 +144,7 @@ def _of_signature(parameters: list[Parameter], options: list[tuple[Value, ...]],
         yield from (Draft((*first, *(Tensor(),) * more)) for more in (1, 2, 3))
 
 
-def _of_site(site: CallSite, parameters: list[Parameter]) -> Draft:
+def _of_site(site: CallSite, parameters: list[Parameter], module: str) -> Draft:
     named = [p.name for p in parameters if not p.variadic]
     args: list[Value] = []
     for argument in site.args:
@@ -126,18 +152,23 @@ def _of_site(site: CallSite, parameters: list[Parameter]) -> Draft:
             args += [Tensor()] * max(len(named) - len(site.args) + 1, 1)
             continue
         place = len(args)
-        args.append(_of_argument(argument, parameters[place] if place < len(named) else None, first=not args))
+        args.append(_of_argument(argument, parameters[place] if place < len(named) else None, module, first=not args))
     args = args if any(isinstance(a, Tensor) for a in args) else [Tensor(), *args[1:]]
-    kwargs = {k: _of_argument(a, None, first=False) for k, a in site.kwargs.items()}
+    kwargs = {k: _of_argument(a, None, module, first=False) for k, a in site.kwargs.items()}
     return Draft(tuple(args), kwargs, "call site", f"{site.file}:{site.line}", tuple(named))
 
 
-def _of_argument(argument: Argument, parameter: Parameter | None, *, first: bool) -> Value:
+def _of_argument(argument: Argument, parameter: Parameter | None, module: str, *, first: bool) -> Value:
     """What the package passes; a name it passes tells as much as the name of the parameter."""
     if argument.value is not UNKNOWN:
         return Literal(argument.value)
     if argument.name == "shape":
         return Literal("shape")
+    if records := [
+        *objects_of(argument.annotation, module),
+        *objects_of(parameter.annotation if parameter else "", module),
+    ]:
+        return records[0]
     if argument.annotation and (typed := by_annotation(argument.annotation)):
         return typed[0]
     names = [argument.name, parameter.name if parameter is not None else ""]

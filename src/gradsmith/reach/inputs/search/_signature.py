@@ -29,7 +29,9 @@ def parameters_of(subject: Any) -> list[Parameter]:
     if isinstance(subject, CustomOpDef):
         return _of_schema(subject._opoverload._schema)
     if isinstance(subject, OPERATORS):
-        overload = subject if hasattr(subject, "_schema") else getattr(subject, subject.overloads()[0])
+        overload: Any = subject
+        if not hasattr(overload, "_schema"):  # a packet of overloads
+            overload = getattr(overload, overload.overloads()[0])
         return _of_schema(overload._schema)
     target: Any = subject
     context = False

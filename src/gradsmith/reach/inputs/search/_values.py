@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,7 +37,10 @@ _FLOAT: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
     "positive": (lambda s, g: 0.5 + torch.rand(s, generator=g), "0.5 + torch.rand({})"),
     "unit": (lambda s, g: 0.1 + 0.8 * torch.rand(s, generator=g), "0.1 + 0.8 * torch.rand({})"),
     "simplex": (lambda s, g: torch.randn(s, generator=g).softmax(-1), "torch.randn({}).softmax(-1)"),
-    "complex": (lambda s, g: torch.randn(s, generator=g, dtype=torch.complex64), "torch.randn({}, dtype=torch.cfloat)"),
+    "complex": (
+        lambda s, g: torch.randn(s, generator=g, dtype=torch.complex64),
+        "torch.randn({}, dtype=torch.complex64)",
+    ),
     "definite": (
         lambda s, g: (a := torch.randn(s, generator=g)) @ a.mT + 2 * torch.eye(s[-1]),
         "(lambda a: a @ a.mT + 2 * torch.eye(a.shape[-1]))(torch.randn({}))",
@@ -54,18 +57,20 @@ class Tensor:
             (symmetric, positive), "index" (integers below `high`), "mask" (bool).
         shape: Its sizes.
         high: The bound of an index.
+        still: Whether it requires no grad.
     """
 
     kind: str = "normal"
     shape: tuple[int, ...] = (3, 4)
-    high: int = field(default=3)
+    high: int = 3
+    still: bool = False
 
     def make(self, generator: torch.Generator) -> torch.Tensor:
         if self.kind == "index":
             return torch.randint(0, self.high, self.shape, generator=generator)
         if self.kind == "mask":
             return torch.rand(self.shape, generator=generator) < 0.7
-        return _FLOAT[self.kind][0](self.shape, generator).detach().requires_grad_()
+        return _FLOAT[self.kind][0](self.shape, generator).detach().requires_grad_(not self.still)
 
     def code(self) -> str:
         sizes = ", ".join(map(str, self.shape)) or "()"
@@ -73,9 +78,10 @@ class Tensor:
             return f"torch.randint(0, {self.high}, {self.shape})"
         if self.kind == "mask":
             return f"torch.rand({sizes}) < 0.7"
-        if self.kind == "normal":
-            return f"torch.randn({sizes}, requires_grad=True)"
-        return f"({_FLOAT[self.kind][1].format(sizes)}).requires_grad_()"
+        text = _FLOAT[self.kind][1].format(sizes)
+        if self.still:
+            return text
+        return f"{text[:-1]}, requires_grad=True)" if self.kind == "normal" else f"({text}).requires_grad_()"
 
 
 Value = Literal | Tensor

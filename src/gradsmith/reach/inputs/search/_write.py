@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -31,7 +32,8 @@ def pin(found_id: str, call: Call) -> str:
     lines = [f'@gs.cases("{found_id}")', "def _():", f"    return {made}"]
     if any("..." in text for text in written):
         lines.insert(2, "    # put in what stands for ...: an object that only the package itself can make")
-    return "\n".join(lines)
+    head = ["import importlib", ""] if any("importlib." in text for text in written) else []
+    return "\n".join(head + lines)
 
 
 def _written(call: Call) -> list[str]:
@@ -64,5 +66,6 @@ def _tensor(t: torch.Tensor) -> str:
 
 
 def _said(text: str) -> str:
+    text = re.sub(r'importlib\.import_module\("[\w.]+"\)\.', "", text)
     text = text.replace("torch.", "").replace(", requires_grad=True", "").replace(".requires_grad_()", "")
     return text if len(text) <= _MOST else f"{text[: _MOST - 4]} ..."
