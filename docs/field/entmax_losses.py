@@ -1,4 +1,4 @@
-"""All five losses: the gradient that create_graph=True returns knows nothing of the logits, a penalty on it is dropped."""
+"""All five losses: the gradient that create_graph=True returns has no graph, so a penalty on it is dropped."""
 
 import entmax
 import torch

@@ -1,4 +1,4 @@
-"""A gradient penalty through the adjoint method is dropped: the gradient that create_graph=True returns has no graph."""
+"""The adjoint method drops a gradient penalty: the gradient that create_graph=True returns has no graph."""
 
 import torch
 from torchdiffeq import odeint, odeint_adjoint

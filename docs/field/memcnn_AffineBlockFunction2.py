@@ -1,0 +1,10 @@
+"""The affine block: the gradient of the second half of its input lacks the scale, that of the parameters is right."""
+
+import memcnn
+import torch
+from torch import nn
+
+f, g, x = nn.Conv2d(1, 1, 1), nn.Conv2d(1, 1, 1), torch.ones(1, 2, 1, 1, requires_grad=True)
+for way in (1, -1):  # its own function, and plain autograd
+    y = memcnn.AffineCoupling(f, g, adapter=memcnn.AffineAdapterNaive, implementation_fwd=way)(x * 1)
+    print(torch.autograd.grad(y.sum(), (x, *f.parameters()))[0].flatten())
