@@ -7,6 +7,7 @@ any intent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -171,17 +172,21 @@ _NOTES = (
     "GS804",
     "GS9",  # read in the source, not seen to do harm: what does harm has a finding by value beside it
 )
-_BY_VALUE = ("GS101", "GS104", "GS106", "GS107", "GS105")
+_REPEATED = ("GS204", "GS206", "GS406", "GS407", "GS503", "GS801", "GS802", "GS807")
 
 
 def sorted_by_intent(
-    findings: Iterable[Finding], intent: Intent, observations: Observations
+    findings: Iterable[Finding], intent: Intent, observations: Observations, *, guessed: bool = False
 ) -> tuple[list[Finding], list[Finding]]:
-    """What is wrong under any intent, and what is only worth knowing."""
+    """What is wrong under any intent, and what is only worth knowing.
+
+    Where the inputs are a guess, what shows on sizes that need not go together says nothing.
+    """
     kept: list[Finding] = []
     noted: list[Finding] = []
     for finding in findings:
         note = finding.note or (intent.kind != "declared" and _may_be_meant(finding, intent, observations))
+        note = note or (guessed and _on_sizes(finding, observations))
         (noted if note else kept).append(replace(finding, note=note))
     return kept, noted
 
@@ -193,11 +198,28 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return _only_some_ignore(observations)
     if finding.rule in ("GS101", "GS104"):
         return not _right_beside_wrong(observations, intent)
+    if finding.rule == "GS503":
+        return _not_silent(observations)
+    if finding.rule in _REPEATED and observations.first("random numbers").get("backward"):
+        return True  # a backward that draws gives another gradient each time
     if finding.rule in ("GS105", "GS106", "GS107"):
         return intent.kind != "derivative" or _flat_nearby(finding, observations)
     if finding.rule in ("GS102", "GS103", "GS202"):
         return intent.kind in ("random", "loss scaler")
     return False
+
+
+def _not_silent(observations: Observations) -> bool:
+    """Whether a second derivative is wrong only in that it is not finite, as at the kink of a root: that is seen."""
+    bad = [c for o in observations.of("second order") for c in o.wrong]
+    return bool(bad) and all(not c.get("missing") and not math.isfinite(c["error"]) for c in bad)
+
+
+def _on_sizes(finding: Finding, observations: Observations) -> bool:
+    if finding.rule not in ("GS105", "GS312"):
+        return False
+    seen = [o for o in observations.of("neighbour") if o.sample == finding.sample]
+    return any(o.data.get("kind") in ("size", "unequal sizes", "ndim", "fewer dimensions") for o in seen)
 
 
 def _only_some_ignore(observations: Observations) -> bool:

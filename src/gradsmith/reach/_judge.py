@@ -18,7 +18,7 @@ from gradsmith.reach._intent import Intent, intent_of, sorted_by_intent
 from gradsmith.reach._limits import memory_limit, wants_memory
 from gradsmith.reach._options import Options
 from gradsmith.reach._sources import Sources, Tried
-from gradsmith.reach._verdict import Verdict
+from gradsmith.reach._verdict import GUESSES, Verdict
 from gradsmith.reach.inputs._call import Call
 from gradsmith.reach.inputs._replay import fit
 from gradsmith.reach.inputs.search import describe, pin
@@ -131,7 +131,11 @@ def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: 
         return "nothing it returns has a gradient on these inputs"
     declared = call.gradient_of is not None or report.subject.get("reference") == "the declared derivative"
     intent = intent_of(report.observations, declared=declared, numbers=_numbers(subject, call))
-    findings, notes = sorted_by_intent((*report.findings, *report.notes), intent, report.observations)
+    guessed = call.source in GUESSES
+    told = (*report.findings, *report.notes)
+    findings, notes = sorted_by_intent(told, intent, report.observations, guessed=guessed)
+    if guessed and any(callable(a) for a in call.args):  # what it should return is not known
+        findings, notes = _apart(findings, notes, lambda f: not f.rule.startswith(("GS1", "GS2", "GS5")))
     return Judged(call, report, intent, findings, notes)
 
 
@@ -139,6 +143,13 @@ def _numbers(subject: Any, call: Call) -> dict[str, float]:
     """The arguments that are numbers, by the names of their parameters."""
     named = {**dict(zip(Subject(subject).parameter_names, call.args, strict=False)), **call.kwargs}
     return {name: value for name, value in named.items() if type(value) in (int, float)}
+
+
+def _apart(
+    findings: list[Finding], notes: list[Finding], keep: Callable[[Finding], bool]
+) -> tuple[list[Finding], list[Finding]]:
+    """The findings to keep; the others are notes."""
+    return [f for f in findings if keep(f)], [*notes, *(replace(f, note=True) for f in findings if not keep(f))]
 
 
 def _merged(judged: Sequence[Judged]) -> tuple[list[Finding], list[Finding]]:

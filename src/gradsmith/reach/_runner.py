@@ -180,7 +180,8 @@ def _words(lost: _Lost, limit: float) -> str:
         return "was killed, as the system does when memory runs out"
     if lost.code < 0:
         return f"ends the process by {signal.Signals(-lost.code).name}{_where(lost.stack)}"
-    return f"ends the process with exit code {lost.code}"
+    last = lost.stack.strip().splitlines()[-1:]
+    return f"ends the process with exit code {lost.code}" + "".join(f" ({line})" for line in last)
 
 
 def _where(stack: str) -> str:

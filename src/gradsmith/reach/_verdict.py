@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from gradsmith.reach._found import Found
 
-__all__ = ["SOURCES", "Kind", "Verdict"]
+__all__ = ["GUESSES", "SOURCES", "Kind", "Verdict"]
 
 Kind = Literal["right", "wrong", "not exercised", "crashed", "timed out", "out of memory"]
 
+GUESSES = ("call site", "search")  # where the inputs may mean nothing
 SOURCES = ("case", "recorded", "call site", "search")  # where the inputs came from, best first
 
 
@@ -58,7 +59,7 @@ class Verdict:
     @property
     def guessed(self) -> bool:
         """Whether the inputs are a guess, and what was found holds only if they are legal."""
-        return self.source in ("call site", "search")
+        return self.source in GUESSES
 
     @property
     def open(self) -> tuple[dict[str, Any], ...]:

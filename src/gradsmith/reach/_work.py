@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Collection
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,6 +26,18 @@ def serve(pipe: Connection, crash_file: str) -> None:
     sys.argv = sys.argv[:1]  # what is imported may read it
     crash = open(crash_file, "w")  # noqa: SIM115  (open as long as the process lives)
     faulthandler.enable(crash, all_threads=False)
+    try:
+        _answer(pipe)
+    except (EOFError, OSError):
+        pass  # the other end is closed
+    except BaseException:  # noqa: BLE001  (the last words, for whoever has lost this process)
+        traceback.print_exc(file=crash)
+        crash.flush()
+        os._exit(1)
+    os._exit(0)  # what the package registered to run at exit is nobody's concern
+
+
+def _answer(pipe: Connection) -> None:
     from gradsmith.reach._judge import judge
     from gradsmith.reach.find import find
 
@@ -36,10 +50,8 @@ def serve(pipe: Connection, crash_file: str) -> None:
     }
     pipe.send(("ready", None))
     while True:
-        try:
-            request, *arguments = pipe.recv()
-        except (EOFError, OSError):
-            os._exit(0)  # what the package registered to run at exit is nobody's concern
+        request, *arguments = pipe.recv()
+        gc.freeze()  # what is alive now is no leak of the next call, and need not be looked through for it
         pipe.send(("answer", work[request](*arguments)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
 
-__all__ = ["by_annotation", "by_name", "is_tensor_name", "likely"]
+__all__ = ["by_annotation", "by_name", "likely"]
 
 _L = Literal
 _NORMAL = Tensor()
@@ -64,18 +64,12 @@ _ANNOTATIONS: tuple[tuple[str, tuple[Value, ...]], ...] = (
 
 def by_name(name: str) -> tuple[Value, ...]:
     """What values an argument of this name usually has, best first; nothing where the name says nothing."""
-    word = name.lower().lstrip("_").removeprefix("self_")
+    word = name.lower().strip("_")
     return next((values for pattern, values in _NAMES if re.fullmatch(pattern, word)), ())
 
 
 def by_annotation(annotation: str) -> tuple[Value, ...]:
     return next((values for pattern, values in _ANNOTATIONS if re.fullmatch(pattern, annotation.strip("'\""))), ())
-
-
-def is_tensor_name(name: str) -> bool:
-    """Whether a name is one that tensors usually have."""
-    pattern = r"(x|y|z|input|inputs|inp|tensor|grad|grad_output|data|hidden|h|q|k|v|query|key|value|logits?|scores?).*"
-    return re.fullmatch(pattern, name.lower().lstrip("_")) is not None
 
 
 def likely(name: str, annotation: str, default: Any, has_default: bool) -> tuple[Value, ...]:

@@ -86,7 +86,10 @@ def _second(subject: Any, draft: Draft, left: float) -> Call | None:
 def _broken(failures: list[tuple[Draft, Attempt]]) -> Call | None:
     behind = [(d, a) for d, a in failures if a.stage == "backward"]
     kinds = {a.kind for _, a in behind}
-    return behind[0][0].call() if behind and len(kinds) == 1 and kinds <= set(_BUGS) else None
+    bug = len(kinds) == 1 and (
+        kinds <= set(_BUGS) or all("incorrect number of gradients" in a.error for _, a in behind)
+    )
+    return behind[0][0].call() if behind and bug else None
 
 
 def _why(failures: list[tuple[Draft, Attempt]]) -> str:
