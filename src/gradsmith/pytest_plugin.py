@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--gradsmith-fast", action="store_true", default=None, help="leave out what takes long")
     group.addoption("--gradsmith-timeout", type=float, metavar="SECONDS", help="what one function may take")
     group.addoption("--gradsmith-tries", type=int, metavar="N", help="calls the search for inputs makes")
+    group.addoption("--gradsmith-baseline", metavar="FILE", help="findings that are known; only others fail")
     group.addoption("--gradsmith-results", metavar="FOLDER", help="write each verdict there, as JSON")
     group.addoption("--gradsmith-found", metavar="FILE", help="what was found in the package already")
 
@@ -90,6 +91,7 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.package, self.options = _found(config)
+        self.known = _baseline(config)
         self._runner: Runner | None = None
 
     @property
@@ -153,6 +155,21 @@ def _found(config: pytest.Config) -> tuple[Package, Any]:
         raise pytest.UsageError(f"--gradsmith: {error}") from None
 
 
+def _baseline(config: pytest.Config) -> Any:
+    """The findings that are known, from the option or from the configuration."""
+    from gradsmith.errors import UsageError
+    from gradsmith.reach._baseline import read_baseline
+    from gradsmith.reach._config import read_config
+
+    if config.getoption("gradsmith_found"):
+        return None  # the command sets aside what is known by itself
+    try:
+        file = config.getoption("gradsmith_baseline") or read_config(Path.cwd()).baseline
+        return read_baseline(file) if file else None
+    except UsageError as error:
+        raise pytest.UsageError(f"--gradsmith-baseline: {error}") from None
+
+
 class GradientItem(pytest.Item):
     """One custom gradient of the package."""
 
@@ -175,6 +192,7 @@ class GradientItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge it: fail with what is wrong, skip what cannot be exercised."""
+        from gradsmith.reach._suppress import suppressed
         from gradsmith.reach._wire import write_verdict
 
         verdict = self.session_of.runner.judge(self.found)
@@ -182,9 +200,10 @@ class GradientItem(pytest.Item):
             write_verdict(Path(folder), self.place, verdict)
         named = {"verdict": verdict.kind, "inputs": verdict.source, "intent": verdict.intent}
         self.user_properties += [(f"gradsmith.{name}", text) for name, text in named.items() if text]
+        (verdict,), _ = suppressed([verdict], self.session_of.known, self.session_of.options)
         if verdict.kind == "not exercised":
             pytest.skip(verdict.why)
-        if verdict.kind != "right":
+        if verdict.open or verdict.kind not in ("right", "wrong"):
             raise GradientError(verdict)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

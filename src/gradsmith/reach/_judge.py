@@ -27,6 +27,7 @@ __all__ = ["judge"]
 
 Told = Callable[[dict[str, str]], None]
 _MOST_CALLS = 3  # of one source that are checked
+_ENOUGH = 15.0  # seconds for a fast check on inputs that are a guess
 _TO_FIND = 0.4  # share of the time the search for inputs may take
 
 
@@ -119,7 +120,7 @@ def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: 
             ignore=options.ignore,
             fast=options.fast,
             seed=options.seed,
-            timeout=max(seconds, 1.0),
+            timeout=max(min(seconds, _ENOUGH) if options.fast and call.source in GUESSES else seconds, 1.0),
         )
     except UsageError as error:
         return str(error)

@@ -76,7 +76,7 @@ class Runner:
                 importing = text
                 told(text)
 
-            answer = self._ask(("find", self.target, tuple(skip)), _IMPORT, listen)
+            answer = self._ask(("find", self.target, tuple(skip), self.options), _IMPORT, listen)
             if isinstance(answer, Package):
                 ended = [Unread(module, "", why) for module, why in skip.items()]
                 self.package = replace(answer, unread=(*answer.unread, *ended))

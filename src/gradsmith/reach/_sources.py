@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from gradsmith.reach.inputs.cases import Cases, load_cases
 from gradsmith.reach.inputs.record import Recorded, load_calls
 from gradsmith.reach.inputs.search import SourceIndex, search
 
-__all__ = ["CALLS", "Sources", "Tried"]
+__all__ = ["Sources", "Tried", "files_of", "with_recorded"]
 
 CALLS = Path(".gradsmith", "calls")  # where `gradsmith record` writes
 _MOST_FILES = 5000  # of a package, that are read for calls
@@ -50,8 +50,7 @@ class Sources:
         self.package, self.options = package, options
         self.index = SourceIndex(files_of(package))
         self.cases: Cases = load_cases(package, options.cases)
-        place = Path(options.calls) if options.calls else CALLS
-        self.recorded: Recorded | None = load_calls(place) if options.calls or place.is_file() else None
+        self.recorded = recorded_calls(options)
 
     @classmethod
     def of(cls, package: Package, options: Options) -> Sources:
@@ -87,6 +86,23 @@ class Sources:
             yield Tried(subject, (result.broken,), tries=result.tries)
         else:
             yield Tried(subject, why=result.why, tries=result.tries)
+
+
+def recorded_calls(options: Options) -> Recorded | None:
+    """What was recorded, in the file that is named or where `gradsmith record` writes it."""
+    place = Path(options.calls) if options.calls else CALLS
+    return load_calls(place) if options.calls or place.is_file() else None
+
+
+def with_recorded(package: Package, options: Options) -> Package:
+    """The package with functions that only a recording knows: those made by calls, in ways no reading sees."""
+    recorded = recorded_calls(options)
+    if recorded is None:
+        return package
+    files, known = set(files_of(package)), {f.id for f in package.found}
+    places = {(f.file, f.name) for f in package.found}
+    more = [f for f in recorded.ids() if f.file in files and f.id not in known and (f.file, f.name) not in places]
+    return replace(package, found=(*package.found, *more))
 
 
 def files_of(package: Package) -> list[str]:

@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gradsmith.errors import UsageError
+from gradsmith.reach._found import Package
+from gradsmith.reach._options import Options
 
 __all__ = ["serve"]
 
@@ -39,13 +41,12 @@ def serve(pipe: Connection, crash_file: str) -> None:
 
 def _answer(pipe: Connection) -> None:
     from gradsmith.reach._judge import judge
-    from gradsmith.reach.find import find
 
     def told(news: Any) -> None:
         pipe.send(("news", news))
 
     work: dict[str, Callable[..., Any]] = {
-        "find": lambda target, skip: _find(find, target, skip, told),
+        "find": lambda target, skip, options: _find(target, skip, options, told),
         "judge": lambda package, found, options: judge(package, found, options, told),
     }
     pipe.send(("ready", None))
@@ -55,9 +56,12 @@ def _answer(pipe: Connection) -> None:
         pipe.send(("answer", work[request](*arguments)))
 
 
-def _find(find: Callable[..., Any], target: str, skip: Collection[str], told: Callable[[str], None]) -> Any:
+def _find(target: str, skip: Collection[str], options: Options, told: Callable[[str], None]) -> Package | UsageError:
+    from gradsmith.reach._sources import with_recorded
+    from gradsmith.reach.find import find
+
     try:
-        return find(target, progress=told, skip=skip)
+        return with_recorded(find(target, progress=told, skip=skip), options)
     except UsageError as error:
         return error
 

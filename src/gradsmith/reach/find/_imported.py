@@ -100,6 +100,7 @@ def _functions(by_file: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _subclasses(cls: type, seen: set[int]) -> Iterator[type]:
+    sub: type
     for sub in type.__subclasses__(cls):
         if id(sub) not in seen:
             seen.add(id(sub))
