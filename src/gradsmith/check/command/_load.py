@@ -6,20 +6,17 @@ import ast
 import contextlib
 import difflib
 import importlib
-import importlib.util
 import os
-import re
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from gradsmith.check._guard import OvertimeError
+from gradsmith.check.command._importing import failure, own_name, run_file, told
 from gradsmith.check.report._plain import clean
 from gradsmith.errors import UsageError
 
-__all__ = ["import_file", "load_subject", "search_path"]
+__all__ = ["load_subject", "search_path"]
 
 _FORMS = "FILE.py::Name or package.module:Name"
 _MOST_CANDIDATES = 20
@@ -35,7 +32,7 @@ def load_subject(text: str) -> object:
     """
     place, name, in_file = _split(text)
     with search_path(text):
-        module = import_file(place) if in_file else _import_module(place)
+        module = _import_file(place) if in_file else _import_module(place)
     return _look_up(module, name, place)
 
 
@@ -77,7 +74,7 @@ def _split(text: str) -> tuple[str, str, bool]:
 # --- importing ---------------------------------------------------------------------------------------
 
 
-def import_file(place: str) -> ModuleType:
+def _import_file(place: str) -> ModuleType:
     path = Path(place)
     if not path.is_file():
         if path.is_dir():
@@ -95,30 +92,12 @@ def import_file(place: str) -> ModuleType:
                 with contextlib.suppress(ValueError):
                     sys.path.remove(root)
     name = path.stem
-    if loaded := next((m for m in map(sys.modules.get, (name, _own_name(path))) if _is_from(m, path)), None):
+    if loaded := next((m for m in map(sys.modules.get, (name, own_name(name))) if _is_from(m, path)), None):
         return loaded  # a second subject in the same file
     if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
-        name = _own_name(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{_quote(place)} is not a Python file; expected {_FORMS}")
-    module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(name)
-    sys.modules[name] = module
-    try:
-        with _importing(place, path):
-            spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        if before is not None:
-            sys.modules[name] = before
-        raise
-    return module
-
-
-def _own_name(path: Path) -> str:
-    """The name of a module whose file is called like another module, or like none."""
-    return "gradsmith_subject_" + re.sub(r"\W", "_", path.stem)
+        name = own_name(name)
+    with _importing(place, path):
+        return run_file(path, name)
 
 
 def _is_from(module: ModuleType | None, path: Path) -> bool:
@@ -167,35 +146,7 @@ def _importing(place: str, path: Path | None) -> Iterator[None]:
     except BaseException as error:
         if path is None and isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}."):
             raise
-        if isinstance(error, SystemExit):
-            what = f"it calls sys.exit({error.code!r})"
-        else:
-            what = "it takes too long" if isinstance(error, OvertimeError) else _told(error)
-        raise UsageError(f"{_quote(place)} does not import: {what}{_raised_at(error, path)}") from None
-
-
-def _told(error: BaseException) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else _words(error)
-    line = " ".join(clean(text).split())
-    return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
-
-
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  # the exception is the checked code's own
-        return ""
-
-
-def _raised_at(error: BaseException, path: Path | None) -> str:
-    """The last line of the file itself that took part, or the last line of all."""
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return f" ({clean(error.filename)}:{error.lineno})"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
-    frames = [f for f in frames if not f.filename.startswith("<frozen importlib") and "importlib" not in f.filename]
-    own = [f for f in frames if path is not None and Path(f.filename) == path]
-    last = (own or frames)[-1:]
-    return f" ({clean(last[0].filename)}:{last[0].lineno})" if last else ""
+        raise UsageError(f"{_quote(place)} does not import: {failure(error, path)}") from None
 
 
 # --- names -------------------------------------------------------------------------------------------
@@ -214,7 +165,7 @@ def _look_up(module: ModuleType, name: str, place: str) -> object:
             close = _close(name, candidates)
             raise UsageError(f"{_quote(place)} has no {_quote(name)}{close}{listed}") from None
         except Exception as error:  # noqa: BLE001  # __getattr__ of the checked code
-            raise UsageError(f"looking up {_quote(name)} in {_quote(place)} fails: {_told(error)}") from None
+            raise UsageError(f"looking up {_quote(name)} in {_quote(place)} fails: {told(error)}") from None
     return found
 
 

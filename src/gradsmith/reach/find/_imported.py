@@ -1,105 +1,154 @@
-"""Custom gradients found by importing: what is made when a module runs, and what can be had under its name."""
+"""Custom gradients among what importing made: Functions, operators, declared functions, modules with a backward."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import inspect
+import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.autograd import Function
 
-from gradsmith.check._guard import Clock, OvertimeError, quiet, text_of
-from gradsmith.check.command._load import import_file
 from gradsmith.declare import DeclaredFunction
 from gradsmith.declare._private import custom_operators, operators_with_gradient
-from gradsmith.errors import UsageError
-from gradsmith.reach._found import Found, Package
-from gradsmith.reach.find._target import Target
+from gradsmith.reach._found import Found
+from gradsmith.reach.find._load import walk
+from gradsmith.reach.find._modules import Modules, own_file
+from gradsmith.reach.find._names import Names
+from gradsmith.reach.find._source import Reading
 
-__all__ = ["Imported", "import_all", "load", "walk"]
+__all__ = ["Imported"]
 
-_SECONDS = 60.0  # for one module
+_TORCHS_OWN = frozenset(operators_with_gradient())  # those there are before anything of the package is imported
 
 
 class Imported:
-    """What there is after the modules of a target ran.
+    """What stands in the modules of a target, once they are imported.
 
     Attributes:
-        found: Found objects by module and name.
-        failed: For each module that does not import, why.
+        found: By module and name.
+        covered: Modules and names of definitions whose objects were found under another name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Modules, reading: Reading) -> None:
+        self._there, self._reading, self._why = modules.there, reading, modules.why
+        self._module_of = {str(file): module for module, file in modules.target.files.items()}
+        self._names = Names(modules.there)
         self.found: dict[tuple[str, str], Found] = {}
-        self.failed: dict[str, str] = {}
+        self.covered: set[tuple[str, str]] = set()
+        for cls in _subclasses(Function, set()):
+            self._function(cls)
+        self._operators()
+        for thing in self._names.things.values():
+            if issubclass(type(thing), DeclaredFunction):
+                self._declared(thing)
+            elif torch.nn.Module in type.mro(thing):
+                self._module(thing)
 
+    def _keep(self, found: Found) -> None:
+        before = self.found.get((found.module, found.name))
+        if before is None or (found.reachable and not before.reachable):
+            self.found[(found.module, found.name)] = found
 
-def import_all(
-    target: Target, modules: Collection[str], progress: Callable[[str], None], skip: Collection[str]
-) -> Imported:
-    """Import the modules, and look at what there is then."""
-    sys.path[:0] = [folder for folder in target.search if folder not in sys.path]
-    imported = Imported()
-    operators = set(operators_with_gradient())
-    for module in modules:
-        if module in skip:
-            continue
-        progress(module)
-        with quiet():
-            try:
-                with Clock(_SECONDS).limit(_SECONDS):
-                    _import(module, target.files[module])
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001  (a module may raise anything)
-                imported.failed[module] = _told(error)
-    by_file = {str(file): module for module, file in target.files.items()}
-    for found in (*_functions(by_file), *_registered(by_file, operators), *_named(target, by_file)):
-        imported.found.setdefault((found.module, found.name), found)
-    return imported
+    # --- autograd.Function -------------------------------------------------------------------------
 
-
-def _import(module: str, file: Path) -> Any:
-    """A module by its name; a script that lies in no package by its file."""
-    if "." in module or (file.parent / "__init__.py").exists() or file.name == "__init__.py":
-        with contextlib.suppress(ModuleNotFoundError):
-            if importlib.util.find_spec(module) is not None:
-                return importlib.import_module(module)
-    return import_file(str(file))
-
-
-def _told(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"importing it calls sys.exit({error.code!r})"
-    if isinstance(error, OvertimeError):
-        return f"importing it does not come back within {_SECONDS:.0f} s"
-    line = next(iter(text_of(error).strip().splitlines()), "")
-    if isinstance(error, UsageError):  # which says of the file, in a sentence, what it raised
-        line = line.partition("does not import: ")[2] or line
-        return f"it does not import: {line}"[:300]
-    return f"it does not import: {type(error).__name__}: {line}"[:300].rstrip(": ")
-
-
-# --- autograd.Function -------------------------------------------------------------------------------
-
-
-def _functions(by_file: Mapping[str, str]) -> Iterator[Found]:
-    for cls in _subclasses(Function, set()):
-        file, line = _place(cls)
-        module = by_file.get(file)
+    def _function(self, cls: Any) -> None:
+        module, line = self._place(cls)
         if module is None:
-            continue
-        reachable, why = _reach(cls, cls.__module__, cls.__qualname__)
+            return
         name = cls.__qualname__
-        yield Found(name, module, file, line, "Function", reachable, why, exempt=not _has_gradient(cls))
+        there = self._there.get(module)
+        exempt = not _has_gradient(cls) or self._is_abstract(cls, module, name)
+        if "<locals>" not in name and there is not None and walk(there, name) is cls:
+            self._keep(Found(name, module, self._file(module), line, "Function", exempt=exempt))
+            return
+        self.covered.add((module, name))
+        if known := self._names.of(cls, module):  # what a function of the package made, and a module keeps
+            holder, held = known[0]
+            at = _assigned_at(Path(self._file(holder)), held) or (line if holder == module else 0)
+            self._keep(Found(held, holder, self._file(holder), at, "Function", exempt=exempt))
+            return
+        if "<locals>" in name:
+            why = f"made inside of {name.split('.<locals>')[0]}()"
+        else:
+            why = (there is None and self._why(module)) or f"{module} does not keep it under the name {name}"
+        self._keep(Found(name, module, self._file(module), line, "Function", False, why, exempt))
+
+    def _is_abstract(self, cls: Any, module: str, name: str) -> bool:
+        definition = self._reading.definitions.get((module, name))
+        return definition is not None and definition.abstract and bool(type.__subclasses__(cls))
+
+    def _place(self, thing: Any) -> tuple[str | None, int]:
+        """The module a class is written in, and the line."""
+        codes = [code for name in ("backward", "forward", "vjp") if (code := _code(vars(thing).get(name)))]
+        places = [str(Path(code.co_filename).resolve()) for code in codes]
+        loaded = own_file(sys.modules.get(thing.__module__))
+        module = self._module_of.get(str(loaded)) or next(filter(None, map(self._module_of.get, places)), None)
+        if module is None:
+            return None, 0
+        known = self._reading.lines(module, thing.__qualname__)
+        first = min((code.co_firstlineno for code in codes), default=0)
+        before = [line for line in known if line <= first]
+        return module, max(before) if before else known[0] if known else first
+
+    def _file(self, module: str) -> str:
+        return str(self._reading.files[module])
+
+    # --- operators, declared functions, modules ----------------------------------------------------
+
+    def _operators(self) -> None:
+        made = set()
+        for name, definition, function in custom_operators():
+            made.add(name)
+            code = _code(function)
+            module = self._module_of.get(str(Path(code.co_filename).resolve())) if code else None
+            if module is not None and code is not None:
+                line = self._line(module, name) or code.co_firstlineno
+                exempt = definition._backward_fn is None
+                self._keep(Found(name, module, self._file(module), line, "custom_op", exempt=exempt))
+        for name in sorted(set(operators_with_gradient()) - _TORCHS_OWN - made):
+            if (place := self._mentioned(name)) is not None:
+                module, line = place
+                self._keep(Found(name, module, self._file(module), line, "operator"))
+
+    def _mentioned(self, name: str) -> tuple[str, int] | None:
+        """Where an operator is registered: as it is written, or where the parts of its name stand in quotes."""
+        for module, known in self._reading.definitions:
+            if known == name and module in self._there:
+                return module, self._line(module, name)
+        library, _, short = name.partition("::")
+        whole = re.compile(rf"""["'](?:{re.escape(library)}::)?{re.escape(short)}(?:["'(.])""")
+        for module in self._there:
+            text = self._reading.text(module)
+            if f'"{library}' in text.replace("'", '"') and (found := whole.search(text)):
+                return module, text[: found.start()].count("\n") + 1
+        return None
+
+    def _declared(self, thing: Any) -> None:
+        code = _code(inspect.unwrap(thing._function)) if callable(thing._function) else None
+        home = self._module_of.get(str(Path(code.co_filename).resolve())) if code else None
+        known = self._names.of(thing, home or str(getattr(thing, "__module__", "")))
+        written = [place for place in known if place in self._reading.definitions]
+        module, name = (written or known)[0]
+        line = self._line(module, name) or (code.co_firstlineno if code and home == module else 0)
+        self.covered.add((module, f"{getattr(thing, '__qualname__', name)}"))
+        self._keep(Found(name, module, self._file(module), line, "declared"))
+
+    def _module(self, cls: Any) -> None:
+        module, line = self._place(cls)
+        if module is not None and walk(self._there.get(module), cls.__qualname__) is cls:
+            why = "a module must be made, which takes arguments of its own"
+            self._keep(Found(cls.__qualname__, module, self._file(module), line, "Module", True, why))
+
+    def _line(self, module: str, name: str) -> int:
+        definition = self._reading.definitions.get((module, name))
+        return definition.line if definition is not None else 0
 
 
-def _subclasses(cls: type, seen: set[int]) -> Iterator[type]:
+def _subclasses(cls: type, seen: set[int]) -> Iterator[Any]:
     sub: type
     for sub in type.__subclasses__(cls):
         if id(sub) not in seen:
@@ -108,104 +157,25 @@ def _subclasses(cls: type, seen: set[int]) -> Iterator[type]:
             yield from _subclasses(sub, seen)
 
 
-def _has_gradient(cls: type) -> bool:
-    """Whether it, or a class it inherits from, has a backward; and a forward, without which it is only a base."""
-    function: Any = cls
-    backward = function.backward is not Function.backward or function.vjp is not Function.vjp
-    return backward and function.forward is not Function.forward
+def _has_gradient(cls: Any) -> bool:
+    """Whether it, or a class it inherits from, goes backward; and forward, without which it is only a base."""
+    backward = cls.backward is not Function.backward or cls.vjp is not Function.vjp
+    return backward and cls.forward is not Function.forward
 
 
-def _place(thing: Any) -> tuple[str, int]:
+def _code(function: Any) -> Any:
+    function = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
-        file = inspect.getsourcefile(thing) or ""
-        return str(Path(file).resolve()) if file else "", inspect.getsourcelines(thing)[1]
-    except (OSError, TypeError):
-        file = getattr(sys.modules.get(getattr(thing, "__module__", "")), "__file__", None) or ""
-        return str(Path(file).resolve()) if file else "", 0
+        return getattr(inspect.unwrap(function), "__code__", None)
+    except (ValueError, AttributeError, TypeError):
+        return None
 
 
-def _reach(thing: Any, module: str, name: str) -> tuple[bool, str]:
-    """Whether an object stands under its name in its module, and why not."""
-    if "<locals>" in name:
-        return False, f"made inside of {name.split('.<locals>')[0]}()"
-    if walk(sys.modules.get(module), name) is thing:
-        return True, ""
-    return False, f"{module} has another object, or none, under the name {name}"
-
-
-def walk(root: Any, name: str) -> Any:
-    """The attribute of a dotted name; None where there is none."""
-    for part in name.split("."):
-        try:
-            root = getattr(root, part)
-        except Exception:  # noqa: BLE001  (`__getattr__` of the package)
-            return None
-    return root
-
-
-# --- operators, declared functions, modules ----------------------------------------------------------
-
-
-def _registered(by_file: Mapping[str, str], before: set[str]) -> Iterator[Found]:
-    made = {}
-    for name, definition, forward in custom_operators():
-        file, line = _place(forward)
-        made[name] = True
-        if module := by_file.get(file):
-            yield Found(name, module, file, line, "custom_op", exempt=definition._backward_fn is None)
-    texts = {module: Path(file).read_text(errors="replace") for file, module in by_file.items()} if by_file else {}
-    for name in sorted(set(operators_with_gradient()) - before - set(made)):
-        library, _, short = name.partition("::")
-        for file, module in by_file.items():
-            if library in texts[module] and short in texts[module] and module in sys.modules:
-                line = texts[module][: texts[module].index(short)].count("\n") + 1
-                yield Found(name, module, file, line, "operator")
-                break
-
-
-def _named(target: Target, by_file: Mapping[str, str]) -> Iterator[Found]:
-    """Declared functions, and modules with a backward of their own, by the names they have in their module."""
-    for name, file in target.files.items():
-        module = sys.modules.get(name)
-        if module is None:
-            continue
-        for key, value in list(vars(module).items()):
-            if isinstance(value, DeclaredFunction):
-                place, line = _place(value._function)
-                if by_file.get(place, name) == name:
-                    yield Found(key, name, place or str(file), line, "declared")
-            elif isinstance(value, type) and issubclass(value, torch.nn.Module) and "backward" in vars(value):
-                place, line = _place(value)
-                if by_file.get(place) == name:
-                    why = "a module must be made, which takes arguments of its own"
-                    yield Found(value.__qualname__, name, place, line, "Module", True, why)
-
-
-# --- loading -----------------------------------------------------------------------------------------
-
-
-def load(found: Found, package: Package) -> Any:
-    """The object that was found.
-
-    Raises:
-        UsageError: it cannot be had; the message says why.
-    """
-    sys.path[:0] = [folder for folder in package.search if folder not in sys.path]
-    with quiet():
-        try:
-            with Clock(_SECONDS).limit(_SECONDS):
-                module = _import(found.module, Path(found.file))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  (a module may raise anything)
-            raise UsageError(f"{found.module}: {_told(error)}") from None
-    if "::" in found.name:
-        library, _, name = found.name.partition("::")
-        operator = getattr(getattr(torch.ops, library), name, None)
-        made = {n: d for n, d, _ in custom_operators()}
-        thing = made.get(found.name, operator)
-    else:
-        thing = walk(module, found.name)
-    if thing is None:
-        raise UsageError(f"{found.module} has no {found.name}")
-    return thing
+def _assigned_at(file: Path, name: str) -> int:
+    """The line on which a name is first given to something."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    found = re.search(rf"^[ \t]*{re.escape(name.rpartition('.')[2])}\b[^\n=]*=", text, re.MULTILINE)
+    return text[: found.start()].count("\n") + 1 if found else 0

@@ -1,211 +1,213 @@
-"""Custom gradients found by reading: what importing does not reach, and where everything stands."""
+"""Custom gradients found by reading: where everything stands, what importing does not reach, and what to import.
+
+Most files of a package say nothing of gradients. They are parsed only where a name leads into them.
+"""
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Definition", "Reading", "read"]
+from gradsmith.reach.find._reader import Definition, Facts, read_file
 
-FUNCTION = {
+__all__ = ["Reading"]
+
+_FUNCTION = {
     "torch.autograd.Function",
-    "torch.autograd.function.Function",
-    "torch.autograd.function.InplaceFunction",
-    "torch.autograd.function.NestedIOFunction",
+    *(f"torch.autograd.function.{name}" for name in ("Function", "InplaceFunction", "NestedIOFunction")),
 }
 _MODULE = {"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"}
-_DECLARED = ("custom_gradient", "gradient_of", "straight_through")
+_GRADIENT = {"backward", "vjp"}
+_MOST_STEPS = 50  # from name to name; names that are given in a circle would go on for ever
+_TELLING = re.compile(
+    rb"\.Function\b|autograd[.\s]+(function\s+)?import|custom_op|triton_op|register_autograd|\bLibrary\b|gradsmith"
+    rb"|def\s+(backward|vjp|setup_context)\b|\bInplaceFunction\b|\bNestedIOFunction\b"
+)
 
 
-@dataclass
-class Definition:
-    """A class, an operator or a declared function, as it stands in a file."""
-
-    name: str
-    module: str
-    file: str
-    line: int
-    bases: tuple[str, ...] = ()
-    methods: frozenset[str] = frozenset()
-    abstract: bool = False  # its forward only raises
-    kind: str = ""
-
-
-@dataclass
 class Reading:
-    """What was read in all files."""
+    """What the files of a target say.
 
-    definitions: list[Definition] = field(default_factory=list)
-    unread: dict[str, str] = field(default_factory=dict)  # module: why
-    telling: set[str] = field(default_factory=set)  # modules that speak of gradients
+    Attributes:
+        unread: Modules that cannot be parsed, and why.
+        telling: Modules that may define a gradient, or keep one that a function of another makes.
+        definitions: Every gradient there is, by module and name.
+        inherited: Names of modules and classes that others inherit from.
+    """
 
-    def found(self) -> Iterator[Definition]:
-        """Those that define a gradient, or stand among the bases of one that does."""
-        classes = {f"{d.module}.{d.name}": d for d in self.definitions if d.bases}
-        short: dict[str, list[Definition]] = {}
-        for d in classes.values():
-            short.setdefault(d.name.rpartition(".")[2], []).append(d)
-        for d in self.definitions:
-            if d.kind:
-                yield d
-            elif kind := _kind(d, classes, short, set()):
-                d.kind = kind
-                if kind == "Function" or "backward" in d.methods:
-                    yield d
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self.files = files
+        self.unread: dict[str, str] = {}
+        self._facts: dict[str, Facts | None] = {}
+        self._texts = {module: _bytes(file) for module, file in files.items()}
+        self.telling = {module for module, text in self._texts.items() if _TELLING.search(text)}
+        self._classes: dict[str, Definition] = {}
+        self.inherited: set[tuple[str, str]] = set()
+        for module in self.telling:
+            self._read(module)
+        self.definitions: dict[tuple[str, str], Definition] = {}
+        self._find_classes()
+        self._find_operators()
+        self._find_declared()
+        self.telling |= self._keepers()
 
-    def has_backward(self, d: Definition) -> bool:
-        """Whether a class or one it inherits from in the package has a backward of its own."""
-        classes = {f"{c.module}.{c.name}": c for c in self.definitions if c.bases}
-        todo, seen = [d], set()
+    def has_gradient(self, definition: Definition) -> bool:
+        """Whether a class, or one it inherits from, goes backward; taken to where that is unknown."""
+        todo, seen = [definition], {id(definition)}
         while todo:
-            c = todo.pop()
-            if {"backward", "vjp"} & c.methods:
+            now = todo.pop()
+            if _GRADIENT & now.methods:
                 return True
-            seen.add(id(c))
-            todo += [b for base in c.bases if (b := classes.get(base)) is not None and id(b) not in seen]
+            for base in now.bases:
+                meanings = set(self._meanings(now.module, base))
+                parents = [self._classes[m] for m in meanings if m in self._classes]
+                if not parents and not meanings & (_FUNCTION | {f"{now.module}.object"}):
+                    return True
+                todo += [p for p in parents if id(p) not in seen]
+                seen.update(map(id, parents))
         return False
 
+    def lines(self, module: str, name: str) -> list[int]:
+        """Where classes of this name begin: there may be two, in the branches of an `if`."""
+        facts = self._read(module)
+        return [d.line for d in facts.classes if d.name == name] if facts else []
 
-def _kind(
-    d: Definition, classes: Mapping[str, Definition], short: Mapping[str, list[Definition]], seen: set[str]
-) -> str:
-    for base in d.bases:
-        if base in FUNCTION:
-            return "Function"
-        if base in _MODULE:
-            return "Module"
-        if base in seen:
-            continue
-        seen.add(base)
-        named = short.get(base.rpartition(".")[2], [])
-        parent = classes.get(base) or (named[0] if len(named) == 1 and named[0] is not d else None)  # re-exported
-        if parent is not None and (kind := _kind(parent, classes, short, seen)):
-            return kind
-    return ""
+    def text(self, module: str) -> str:
+        return self._texts[module].decode("utf-8", "replace")
 
+    # --- classes -----------------------------------------------------------------------------------
 
-def read(files: Mapping[str, Path]) -> Reading:
-    """Read every file of a target."""
-    reading = Reading()
-    for module, file in files.items():
-        try:
-            text = file.read_bytes()
-            if not any(word in text for word in (b"autograd", b"Function", b"torch", b"gradsmith", b"backward")):
+    def _find_classes(self) -> None:
+        """Classes that are Functions; files are parsed until no file is left that inherits from one of them."""
+        names: set[str] = set()
+        while True:
+            for definition in list(self._classes.values()):
+                key = (definition.module, definition.name)
+                if key in self.definitions:
+                    continue
+                kind = self._kind(definition, set())
+                if kind == "Function" or (kind == "Module" and "backward" in definition.methods):
+                    definition.kind = kind
+                    self.definitions[key] = definition
+            new = {d.name.rpartition(".")[2] for d in self.definitions.values() if d.kind == "Function"} - names
+            if not new:
+                return
+            names |= new
+            heir = re.compile(rb"class\s+\w+\s*\([^)]*\b(?:%s)\b" % "|".join(map(re.escape, sorted(new))).encode())
+            for module, text in self._texts.items():
+                if heir.search(text):
+                    self._read(module)
+                    self.telling.add(module)
+
+    def _kind(self, definition: Definition, seen: set[int]) -> str:
+        for base in definition.bases:
+            meanings = set(self._meanings(definition.module, base))
+            if meanings & _FUNCTION:
+                return "Function"
+            if meanings & _MODULE:
+                return "Module"
+            for parent in (self._classes[m] for m in meanings if m in self._classes):
+                if id(parent) in seen or parent is definition:
+                    continue
+                seen.add(id(parent))
+                if kind := self._kind(parent, seen):
+                    self.inherited.add((parent.module, parent.name))
+                    return kind
+        return ""
+
+    # --- operators and declared functions ----------------------------------------------------------
+
+    def _find_operators(self) -> None:
+        made: dict[str, Definition] = {}
+        for module, facts in self._parsed():
+            for name, (by, definition) in facts.operators.items():
+                if any(m.startswith("torch.") or "library" in m for m in self._meanings(module, by)):
+                    made[f"{module}.{name}"] = definition
+        by_name = {d.name: d for d in made.values() if d.name}
+        for module, facts in self._parsed():
+            for what, line in facts.registered:
+                if what.startswith("'"):
+                    name = what.strip("'").partition(".")[0]
+                    if "::" in name:
+                        new = Definition(name, module, str(self.files[module]), line, "operator")
+                        self._keep(by_name.get(name, new))
+                else:
+                    for meaning in self._meanings(module, what):
+                        if meaning in made:
+                            self._keep(made[meaning])
+
+    def _find_declared(self) -> None:
+        for module, facts in self._parsed():
+            for by, definition in facts.declared:
+                if any(m.startswith("gradsmith.") for m in self._meanings(module, by)):
+                    self._keep(definition)
+
+    def _keep(self, definition: Definition) -> None:
+        if definition.name:
+            self.definitions.setdefault((definition.module, definition.name), definition)
+
+    def _keepers(self) -> set[str]:
+        """Modules that take something from one in which functions make gradients, and may keep what they make."""
+        makers = {module for module, name in self.definitions if "<locals>" in name}
+        names = {module.rpartition(".")[2].encode() for module in makers}
+        found = set()
+        for module, text in self._texts.items():
+            if not any(name in text for name in names) or (facts := self._read(module)) is None:
                 continue
-            tree = ast.parse(text)
-        except (OSError, SyntaxError, ValueError, RecursionError) as error:
-            reading.unread[module] = f"it cannot be read: {type(error).__name__}: {error}"
-            continue
-        reader = _Reader(module, file, reading)
-        reader.visit(tree)
-        if any(word in text for word in (b"autograd", b"custom_op", b"gradsmith")) or b"Function" in text:
-            reading.telling.add(module)
-    return reading
+            taken = [*facts.stars, *(meaning for meanings in facts.names.values() for meaning in meanings)]
+            if any(f"{meaning}.".startswith(f"{maker}.") for meaning in taken for maker in makers):
+                found.add(module)
+        return found
+
+    # --- what names mean ---------------------------------------------------------------------------
+
+    def _meanings(self, module: str, name: str) -> Iterator[str]:
+        """The absolute names that a name in a module may stand for, through imports and aliases."""
+        todo, seen = [(module, name)], {(module, name)}
+        while todo:
+            where, what = todo.pop()
+            facts = self._read(where)
+            first, dot, rest = what.partition(".")
+            known = facts.names.get(first, []) if facts else []
+            absolute = [f"{m}{dot}{rest}" for m in known] or [f"{where}.{what}"]
+            if facts and not known:
+                absolute += [f"{star}.{what}" for star in facts.stars]
+            for meaning in absolute:
+                yield meaning
+                holder = self._holder(meaning)
+                if holder and holder not in seen and len(seen) < _MOST_STEPS:
+                    seen.add(holder)
+                    todo.append(holder)
+
+    def _holder(self, name: str) -> tuple[str, str] | None:
+        """The module of the target that a dotted name goes through, and what is left of the name."""
+        parts = name.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            if (module := ".".join(parts[:cut])) in self.files:
+                return module, ".".join(parts[cut:])
+        return None
+
+    def _read(self, module: str) -> Facts | None:
+        if module not in self._facts and module in self.files:
+            self._facts[module] = None
+            try:
+                facts = read_file(module, self.files[module], self._texts[module])
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                if module in self.telling:
+                    self.unread[module] = f"it cannot be read: {type(error).__name__}: {error}"
+                return None
+            self._facts[module] = facts
+            for definition in facts.classes:
+                self._classes.setdefault(f"{module}.{definition.name}", definition)
+        return self._facts.get(module)
+
+    def _parsed(self) -> list[tuple[str, Facts]]:
+        return [(module, facts) for module, facts in self._facts.items() if facts is not None]
 
 
-class _Reader(ast.NodeVisitor):
-    """Walks one file, and knows what the names in it stand for."""
-
-    def __init__(self, module: str, file: Path, reading: Reading) -> None:
-        self.module, self.file, self.reading = module, file, reading
-        self.package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        self.names: dict[str, str] = {}
-        self.scope: list[str] = []
-        self.operators: dict[str, Definition] = {}
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            name = alias.asname or alias.name.partition(".")[0]
-            self.names[name] = alias.name if alias.asname else name
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        parts = self.package.split(".")
-        base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
-        source = ".".join(filter(None, (base, node.module)))
-        for alias in node.names:
-            self.names[alias.asname or alias.name] = f"{source}.{alias.name}"
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-        assigned = {t.id for n in node.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
-        line = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        bases = tuple(filter(None, map(self._resolved, node.bases)))
-        forward = methods.get("forward")
-        self._add(
-            Definition(
-                ".".join((*self.scope, node.name)),
-                self.module,
-                str(self.file),
-                line,
-                bases or ("object",),
-                frozenset(methods) | assigned,
-                forward is not None and _only_raises(forward),
-            )
-        )
-        self.names.setdefault(node.name, f"{self.module}.{node.name}")
-        self._inside(node, node.name)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        for decorator in node.decorator_list:
-            call = decorator.func if isinstance(decorator, ast.Call) else decorator
-            what = self._resolved(call)
-            if what.endswith("library.custom_op") and isinstance(decorator, ast.Call):
-                name = next((a.value for a in decorator.args if isinstance(a, ast.Constant)), "")
-                self.operators[node.name] = Definition(str(name), self.module, str(self.file), node.lineno)
-            elif what.startswith("gradsmith") and what.rpartition(".")[2] in _DECLARED:
-                name = ".".join((*self.scope, node.name))
-                self._add(Definition(name, self.module, str(self.file), node.lineno, kind="declared"))
-        self._inside(node, f"{node.name}.<locals>")
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """An alias, or a function declared without a decorator."""
-        for target in node.targets:
-            if isinstance(target, ast.Name) and isinstance(node.value, (ast.Name, ast.Attribute)):
-                self.names.setdefault(target.id, self._resolved(node.value))
-            if isinstance(target, ast.Name) and isinstance(node.value, ast.Call):
-                what = self._resolved(node.value.func)
-                if what.startswith("gradsmith") and what.rpartition(".")[2] == "straight_through":
-                    name = ".".join((*self.scope, target.id))
-                    self._add(Definition(name, self.module, str(self.file), node.lineno, kind="declared"))
-        self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        """The registration of a gradient: of a custom_op, or of an operator by its name."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "register_autograd":
-            owner = node.func.value
-            if isinstance(owner, ast.Name) and (operator := self.operators.get(owner.id)) is not None:
-                operator.kind = "custom_op"
-                self._add(operator)
-            elif node.args and isinstance(node.args[0], ast.Constant) and "::" in str(node.args[0].value):
-                name = str(node.args[0].value).partition(".")[0]
-                made = [o for o in self.operators.values() if o.name == name]
-                found = made[0] if made else Definition(name, self.module, str(self.file), node.lineno)
-                found.kind = "custom_op" if made else "operator"
-                self._add(found)
-        self.generic_visit(node)
-
-    def _inside(self, node: ast.ClassDef | ast.FunctionDef, name: str) -> None:
-        self.scope.append(name)
-        self.generic_visit(node)
-        self.scope.pop()
-
-    def _add(self, definition: Definition) -> None:
-        if definition not in self.reading.definitions:
-            self.reading.definitions.append(definition)
-
-    def _resolved(self, node: ast.expr) -> str:
-        """The dotted name an expression stands for."""
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id, f"{self.module}.{node.id}")
-        if isinstance(node, ast.Attribute):
-            return f"{self._resolved(node.value)}.{node.attr}"
-        return self._resolved(node.value) if isinstance(node, ast.Subscript) else ""
-
-
-def _only_raises(function: ast.FunctionDef) -> bool:
-    body = [n for n in function.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
-    return len(body) == 1 and isinstance(body[0], ast.Raise)
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""

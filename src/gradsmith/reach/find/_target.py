@@ -1,4 +1,4 @@
-"""What a target is: which files, under which module names."""
+"""What a target is: a file, a folder, a distribution, a package or a module; without importing any of it."""
 
 from __future__ import annotations
 
@@ -6,107 +6,71 @@ import difflib
 import importlib.metadata
 import importlib.util
 import json
-import re
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from gradsmith.errors import UsageError
+from gradsmith.reach.find._files import TESTS, Target, is_wanted, named_by_folders, named_by_root, python_files
 
-__all__ = ["Target", "resolve"]
-
-# Nothing of these is part of what a package offers.
-_FOLDERS = {"tests", "test", "testing_data", "build", "dist", "node_modules", "site-packages", "__pycache__"}
-_FILES = re.compile(r"test_.*|.*_test|conftest|setup|noxfile|__main__|gradsmith_cases")
-
-
-@dataclass(frozen=True)
-class Target:
-    """The files of a target.
-
-    Args:
-        name: What it is called.
-        version: Of the distribution it belongs to; empty where there is none.
-        root: The folder that its paths are told relative to.
-        search: Folders its modules are imported from.
-        files: For each module its file.
-    """
-
-    name: str
-    version: str
-    root: str
-    search: tuple[str, ...]
-    files: dict[str, Path] = field(default_factory=dict)
+__all__ = ["resolve"]
 
 
 def resolve(target: str) -> Target:
-    """What was typed: a file, a folder, a distribution, a package or a module.
+    """What was typed. A file or folder of that name comes before what is installed.
 
     Raises:
-        UsageError: there is nothing of that name.
+        UsageError: there is nothing of that name, or no Python in it.
     """
+    if not target.strip():
+        raise UsageError("the name of what to check is empty; expected a package, a module, a folder or a file")
     path = Path(target)
-    if path.is_file():
-        if path.suffix != ".py":
-            raise UsageError(f"{target!r} is no Python file; expected a file that ends in .py, a folder or a package")
-        return _of_files(path.stem, path.parent, [path])
-    if path.is_dir():
-        return _of_folder(path)
-    if "/" in target or target.endswith(".py"):
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{target[:80]!r} is no name of a package or path: {error}") from None
+    if is_file:
+        found = _of_file(path)
+    elif is_folder:
+        found = _of_folder(path, tests=bool(TESTS.intersection(path.parts)))
+    elif "/" in target or target.endswith(".py"):
         raise UsageError(f"there is no file or folder {target!r}{_close(target)}")
-    found = _of_distribution(target) or _of_module(target)
-    if found is None:
-        raise UsageError(
-            f"there is no package, module or folder {target!r} here{_close(target)}; install it into this environment, "
-            f"or give the path of its folder"
-        )
+    else:
+        installed = _of_distribution(target) or _of_module(target) or _in_src(target)
+        if installed is None:
+            raise UsageError(
+                f"there is no package, module or folder {target!r} here{_close(target)}; install it into this "
+                "environment, or give the path of its folder"
+            )
+        found = installed
+    if not found.files:
+        raise UsageError(f"{target!r} holds no Python files beside tests; there is nothing to read")
     return found
 
 
-# --- folders and files -------------------------------------------------------------------------------
+# --- files and folders -------------------------------------------------------------------------------
 
 
-def _of_folder(folder: Path) -> Target:
+def _of_file(path: Path) -> Target:
+    if path.suffix != ".py":
+        raise UsageError(f"{str(path)!r} is no Python file; expected a file that ends in .py, a folder or a package")
+    path = path.resolve()
+    return named_by_folders(path.stem, "", path.parent, [path], asked=True)
+
+
+def _of_folder(folder: Path, tests: bool = False) -> Target:
     folder = folder.resolve()
-    return _of_files(folder.name, folder, _files_in(folder))
+    return named_by_folders(folder.name, "", folder, python_files(folder, tests))
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """The Python files of a folder and those below it, without tests, builds and environments."""
-    for entry in sorted(folder.iterdir()):
-        if entry.is_dir():
-            hidden = entry.name.startswith(".") or entry.name in _FOLDERS or entry.name.endswith(".egg-info")
-            if not hidden and not (entry / "pyvenv.cfg").exists():
-                yield from _files_in(entry)
-        elif entry.suffix == ".py" and not _FILES.fullmatch(entry.stem):
-            yield entry
+def _in_src(name: str) -> Target | None:
+    """A package of a repository that is not installed."""
+    folder = Path("src", *name.split("."))
+    return _of_folder(folder) if folder.is_dir() else None
 
 
-def _of_files(name: str, root: Path, files: Iterable[Path]) -> Target:
-    """Files under the names they are imported by: those of packages from the folder above, others by themselves."""
-    named: dict[str, Path] = {}
-    search: dict[str, None] = {}
-    for file in map(Path.resolve, files):
-        module, top = _module_of(file)
-        search[str(top)] = None
-        if module in named:  # two scripts of one name in two folders
-            module = ".".join((*file.parent.relative_to(root.resolve()).parts, file.stem))
-        named[module] = file
-    return Target(name, "", str(root.resolve()), tuple(search), named)
-
-
-def _module_of(file: Path) -> tuple[str, Path]:
-    parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.parent
-    while (folder / "__init__.py").exists():
-        parts.append(folder.name)
-        folder = folder.parent
-    return ".".join(reversed(parts)), folder
-
-
-# --- what is installed -------------------------------------------------------------------------------
+# --- distributions -----------------------------------------------------------------------------------
 
 
 def _of_distribution(name: str) -> Target | None:
@@ -114,63 +78,99 @@ def _of_distribution(name: str) -> Target | None:
         distribution = importlib.metadata.distribution(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
         return None
-    files = [Path(str(f.locate())) for f in distribution.files or [] if f.suffix == ".py" and _wanted(f.parts)]
-    if files:
-        root = Path(str(distribution.locate_file("")))
-        found = _of_files(name, root, [f for f in files if f.is_file()])
-    elif folder := _editable(distribution):
-        found = _of_folder(folder / "src" if (folder / "src").is_dir() else folder)
-    else:
-        return None
-    return Target(name, distribution.version, found.root, found.search, found.files)
+    version = distribution.version or ""
+    if (folder := _editable(distribution)) is not None:
+        found = _of_project(name, folder, (distribution.read_text("top_level.txt") or "").split())
+        return Target(name, version, found.root, found.search, found.files, found.only_read)
+    root = Path(str(distribution.locate_file(""))).resolve()
+    recorded = [f for f in distribution.files or [] if f.suffix == ".py" and ".." not in f.parts]
+    places = [root.joinpath(*f.parts) for f in recorded if is_wanted(f.parts) and not _is_copy(f.parts)]
+    return named_by_root(name, version, [(place, root) for place in places if place.is_file()]) if places else None
 
 
-def _wanted(parts: tuple[str, ...]) -> bool:
-    return not _FILES.fullmatch(Path(parts[-1]).stem) and not any(p in _FOLDERS or p == ".." for p in parts[:-1])
+def _is_copy(parts: tuple[str, ...]) -> bool:
+    """Whether it lies in what a build left behind, as in build/lib/package."""
+    return len(parts) > 1 and parts[0] in ("build", "dist")
 
 
 def _editable(distribution: importlib.metadata.Distribution) -> Path | None:
-    """The folder that an editable install points to."""
+    """The folder of the project, where that is what is imported."""
     text = distribution.read_text("direct_url.json")
-    address = urlparse(json.loads(text).get("url", "")) if text else None
-    return Path(unquote(address.path)) if address is not None and address.scheme == "file" else None
+    if text:
+        try:
+            said = json.loads(text)
+            address = urlparse(said["url"])
+            if said.get("dir_info", {}).get("editable") and address.scheme == "file":
+                return Path(unquote(address.path))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+    own = Path(str(distribution.locate_file("")))
+    if distribution.read_text("SOURCES.txt") and own.name not in ("site-packages", "dist-packages"):
+        return own  # `setup.py develop`: the metadata lies beside the packages
+    return None
+
+
+def _of_project(name: str, folder: Path, tops: list[str]) -> Target:
+    """The packages of a project by their names, where those are known; else whatever packages lie in its folder."""
+    places = [folder / "src", folder]
+    found = [next((p for p in _top(places, top) if p.exists()), None) for top in tops]
+    files = [(f, p.parent) for p in found if p is not None for f in (python_files(p) if p.is_dir() else [p])]
+    if files:
+        return named_by_root(name, "", files)
+    return _of_folder(places[0] if places[0].is_dir() else folder)
+
+
+def _top(places: list[Path], top: str) -> list[Path]:
+    return [p for place in places for p in (place.resolve() / top, place.resolve() / f"{top}.py")]
+
+
+# --- packages and modules ----------------------------------------------------------------------------
 
 
 def _of_module(name: str) -> Target | None:
     if not all(part.isidentifier() for part in name.split(".")):
         return None
-    if str(Path.cwd()) not in sys.path:
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
+        spec = _spec(name)
+    except (ImportError, ValueError, AttributeError):
         return None
-    except BaseException as error:  # noqa: BLE001  (a package may raise anything)
-        words = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{name!r}: the package around it does not import: {words}") from None
     if spec is None:
         return None
+    depth = name.count(".")
     if spec.submodule_search_locations:
-        files = [f for place in spec.submodule_search_locations for f in _files_in(Path(place))]
+        tests = bool(TESTS.intersection(name.split(".")))
+        places = [Path(place).absolute() for place in spec.submodule_search_locations]
+        files = [(f, place.parents[depth]) for place in places for f in python_files(place, tests)]
     elif spec.origin and spec.origin.endswith(".py"):
-        files = [Path(spec.origin)]
+        file = Path(spec.origin).absolute()
+        files = [(file, file.parents[depth])]
     else:
         raise UsageError(f"{name!r} is not made of Python files; nothing in it can be read")
-    first = Path(files[0]).resolve() if files else Path.cwd()
-    found = _of_files(name, _module_of(first)[1], files)
-    return Target(name, _version(name.partition(".")[0]), found.root, found.search, found.files)
+    return named_by_root(name, _version(name.partition(".")[0]), files)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """Where a module is. Unlike `importlib.util.find_spec`, this imports no package around it."""
+    top, *parts = name.split(".")
+    spec = importlib.util.find_spec(top)
+    for part in parts:
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        spec = PathFinder.find_spec(f"{spec.name}.{part}", list(spec.submodule_search_locations))
+    return spec
 
 
 def _version(top: str) -> str:
-    names = importlib.metadata.packages_distributions().get(top, [])
-    return importlib.metadata.version(names[0]) if len(set(names)) == 1 else ""
+    names = set(importlib.metadata.packages_distributions().get(top, []))
+    return importlib.metadata.version(names.pop()) if len(names) == 1 else ""
 
 
 def _close(target: str) -> str:
-    known = {*importlib.metadata.packages_distributions(), *_distributions()}
-    near = difflib.get_close_matches(target, known, n=2) or difflib.get_close_matches(target.lower(), known, n=2)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-def _distributions() -> list[str]:
-    return [d.metadata["Name"] for d in importlib.metadata.distributions() if d.metadata["Name"]]
+    """The nearest names that there are."""
+    names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
+    known = {name.lower(): name for name in (*names, *importlib.metadata.packages_distributions()) if name}
+    beside = {p.name.lower(): p.name for p in Path.cwd().iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    near = difflib.get_close_matches(target.lower(), {**known, **beside}, n=2, cutoff=0.7)
+    return f"; did you mean {' or '.join({**known, **beside}[name] for name in near)}?" if near else ""
