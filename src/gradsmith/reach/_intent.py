@@ -57,6 +57,11 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
         )
     if flat := [c for c in bad if _flat(c)]:
         return _surrogate(value, flat, bad)
+    if all(_near(c) for c in bad):
+        return Intent("derivative", f"the gradient is the derivative, but for small differences in {_names(bad)}")
+    if all(_near(c) or _symmetric_part(c) for c in bad):
+        why = f"the gradient of {_names(bad)} is the derivative where its input is a symmetric matrix"
+        return Intent("projection or convention", why, 'waive=("derivative",)')
     if _random(observations):
         return Intent("random", "forward or backward draws random numbers", 'waive=("derivative",)')
     if factor := _common_factor(bad):
@@ -83,6 +88,26 @@ def _flat(c: Comparison) -> bool:
         return True
     differing = [abs(e) for g, e in _numbers(c) if abs(g - e) > 1e-3 * c["scale"]]
     return bool(differing) and max(differing) <= 1e-6 * c["scale"]
+
+
+def _near(c: Comparison) -> bool:
+    """Whether it differs by so little that it is an approximation of the derivative, not another thing."""
+    return "got_shape" not in c and bool(c["error"] <= 1e-2 * c["scale"])
+
+
+def _symmetric_part(c: Comparison) -> bool:
+    """Whether the symmetric parts of the matrices agree: what the function is of a symmetric matrix has no other."""
+    shape = c["shape"]
+    if "got_shape" in c or len(shape) < 2 or shape[-1] != shape[-2] or c["places"] is not None:
+        return False
+    n, pairs = shape[-1], _numbers(c)
+    if len(pairs) != math.prod(shape):
+        return False
+    differences = [g - e for g, e in pairs]
+    return all(
+        abs(differences[k] + differences[k - k % (n * n) + (k % n) * n + (k // n) % n]) <= 1e-3 * c["scale"]
+        for k in range(len(differences))
+    )
 
 
 def _numbers(c: Comparison) -> list[tuple[float, float]]:
@@ -172,6 +197,7 @@ _NOTES = (
     "GS804",
     "GS9",  # read in the source, not seen to do harm: what does harm has a finding by value beside it
 )
+_DIFFERENTIABLE = ("derivative", "multiple of the derivative")  # whose second derivative is that of the forward
 _REPEATED = ("GS204", "GS206", "GS406", "GS407", "GS503", "GS801", "GS802", "GS807")
 
 
@@ -198,8 +224,14 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return _only_some_ignore(observations)
     if finding.rule in ("GS101", "GS104"):
         return not _right_beside_wrong(observations, intent)
-    if finding.rule == "GS503":
-        return _not_silent(observations)
+    if finding.rule in ("GS501", "GS503"):
+        return intent.kind not in ("", *_DIFFERENTIABLE) or _only_beside(observations) or _not_silent(observations)
+    if finding.rule == "GS703":  # to raise is to refuse
+        return not any(o.wrong for o in observations.of("transform") if o.data["transform"] == "autocast")
+    if finding.rule == "GS208":
+        return _named_in_place(observations)
+    if finding.rule == "GS304":
+        return intent.kind not in ("", *_DIFFERENTIABLE) and not any(o.failure for o in observations.of("subset"))
     if finding.rule in _REPEATED and observations.first("random numbers").get("backward"):
         return True  # a backward that draws gives another gradient each time
     if finding.rule in ("GS105", "GS106", "GS107"):
@@ -215,9 +247,25 @@ def _not_silent(observations: Observations) -> bool:
     return bool(bad) and all(not c.get("missing") and not math.isfinite(c["error"]) for c in bad)
 
 
+def _only_beside(observations: Observations) -> bool:
+    """Whether the gradient does not change with the inputs, and only what it owes the incoming gradient is missing."""
+    rows = [c for o in observations.of("second order") for c in o.comparisons]
+    by_input = [c for c in rows if not c["name"].startswith("the incoming gradient")]
+    return bool(by_input) and not any(wrong(c) for c in by_input)
+
+
+def _named_in_place(observations: Observations) -> bool:
+    """A function whose name says that it writes to its input says so."""
+    name = str(observations.first("subject").get("name", ""))
+    return "inplace" in name.lower().replace("_", "") or name.endswith("_")
+
+
 def _of_guess(finding: Finding, observations: Observations) -> bool:
     if finding.rule == "GS808":  # nor does time, on inputs of any size
         return True
+    if finding.rule == "GS101":  # a function of square matrices may well be one of symmetric ones
+        bad = [c for o in observations.of("value") for c in o.wrong]
+        return any(len(c["shape"]) > 1 and c["shape"][-1] == c["shape"][-2] for c in bad)
     if finding.rule not in ("GS105", "GS312"):
         return False
     seen = [o for o in observations.of("neighbour") if o.sample == finding.sample]
