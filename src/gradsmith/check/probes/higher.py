@@ -33,7 +33,8 @@ def _one_position(bench: Bench, reference: Reference, position: str, with_gradie
     if not bench.backward(trial, g, create_graph=True):
         bench.see("second order", condition=position, failure=trial.failure, status="refused", step="first")
         return
-    judged = bench.judged(sample)
+    # An input for which None is returned has no gradient, and its author says so: it has no second one either.
+    judged = [i for i in bench.judged(sample) if trial.grads[i] is not None]
     weights = {i: bench.random_like(sample.tensors[i], f"v{i}") for i in judged}
     grads = {i: trial.grads[i] for i in judged if trial.grads[i] is not None}
     tracked = {i: grad for i, grad in grads.items() if grad is not None and grad.requires_grad}
@@ -86,7 +87,7 @@ def _like_the_reference(
     twin = reference.trial(sample, trial, fresh, create_graph=True)
     if twin is None:
         return False
-    judged = bench.judged(sample)
+    judged = list(weights)
     grads = {i: twin.grads[i] for i in judged}
     if any(_largest(_difference(trial.grads[i], g)) > bench.loose * max(_largest(g), 1e-9) for i, g in grads.items()):
         return False  # the forward leaves autograd on its way, or the gradient is wrong: it is no reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +12,27 @@ from gradsmith.check._guard import Clock, OvertimeError, plain_surroundings, see
 from gradsmith.check._subject import Subject
 from gradsmith.errors import UsageError
 from gradsmith.reach.inputs._call import Call
+from gradsmith.reach.inputs.search._blame import blamed
+from gradsmith.reach.inputs.search._signature import parameters_of
 
 __all__ = ["Attempt", "attempt"]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a call: the stage it reached ("forward", "backward", "no gradient", "not finite" or "done"), and
-    the error there."""
+    """What came of a call.
+
+    Args:
+        stage: What it reached: "forward", "backward", "no gradient", "not finite" or "done".
+        error: What was raised there, type and text.
+        kind: The type alone.
+        blamed: The places of the arguments it is about, where that can be told.
+    """
 
     stage: str
     error: str = ""
-    kind: str = ""  # type of the error
+    kind: str = ""
+    blamed: tuple[int, ...] = ()
 
     @property
     def reached(self) -> bool:
@@ -32,12 +42,13 @@ class Attempt:
 def attempt(subject: Any, call: Call, seconds: float) -> Attempt:
     """Call a subject, and run its backward. Whatever is raised is told, not raised."""
     stage = "forward"
+    passed = tuple(_copy(a) for a in call.args)
     try:
         function = Subject(subject).call
         leaves = [a for a in (*call.args, *call.kwargs.values()) if isinstance(a, torch.Tensor) and a.requires_grad]
         seed_everything(0)
         with Clock(seconds).limit(seconds), plain_surroundings(torch.device("cpu")), torch.enable_grad():
-            result = function(*(_copy(a) for a in call.args), **{k: _copy(a) for k, a in call.kwargs.items()})
+            result = function(*passed, **{k: _copy(a) for k, a in call.kwargs.items()})
             outputs = [o for o in _tensors(result) if o.requires_grad]
             if not outputs:
                 return Attempt("no gradient", "what it returns does not require grad")
@@ -51,13 +62,22 @@ def attempt(subject: Any, call: Call, seconds: float) -> Attempt:
         return Attempt(stage, f"it did not come back within {seconds:g} s", "timeout")
     except BaseException as error:  # noqa: BLE001  (the package's code may raise anything)
         line = " ".join(text_of(error).split())[:600]
-        return Attempt(stage, f"{type(error).__name__}: {line}", type(error).__name__)
+        kind = type(error).__name__
+        return Attempt(stage, f"{kind}: {line}", kind, _about(error, subject, passed))
     got = [g for g in grads if g is not None]
     if not got:
         return Attempt("no gradient", "backward returns None for every input")
     if not any(bool(torch.isfinite(_dense(g)).all()) for g in got):
         return Attempt("not finite", "the gradient is not finite")
     return Attempt("done")
+
+
+def _about(error: BaseException, subject: Any, passed: tuple[Any, ...]) -> tuple[int, ...]:
+    try:
+        file = inspect.getfile(subject if inspect.isclass(subject) else inspect.unwrap(subject))
+    except (TypeError, ValueError):
+        file = ""
+    return blamed(error, [p.name for p in parameters_of(subject) if not p.variadic], passed, file)
 
 
 def _copy(value: Any) -> Any:

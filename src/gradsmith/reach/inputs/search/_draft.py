@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -58,15 +59,11 @@ class Draft:
         args = tuple(replace(v, kind=kind) if isinstance(v, Tensor) and v.kind == "normal" else v for v in self.args)
         return replace(self, args=args)
 
-    def resized(self) -> Draft:
-        """The draft with every size that is no small contract made larger."""
-        args = tuple(
-            replace(v, shape=tuple(n + 1 if n == v.shape[0] and n > 1 else n for n in v.shape))
-            if isinstance(v, Tensor) and v.shape
-            else v
-            for v in self.args
-        )
-        return replace(self, args=args)
+    def resized(self) -> Iterator[Draft]:
+        """The draft with other sizes: all of them, then only those that are equal to the first one."""
+        first = next((v.shape[0] for v in self.args if isinstance(v, Tensor) and v.shape), 0)
+        for grows in (lambda n: n > 1, lambda n: n == first > 1):
+            yield replace(self, args=tuple(_grown(v, grows) for v in self.args))
 
     @property
     def tensors(self) -> list[int]:
@@ -98,3 +95,10 @@ def _shaped(value: Value, shape: tuple[int, ...]) -> Value:
     if value.kind == "definite":
         return replace(value, shape=(*shape[:-2], shape[-1], shape[-1]) if shape else (3, 3))
     return replace(value, shape=shape)
+
+
+def _grown(value: Value, grows: Callable[[int], bool]) -> Value:
+    if not isinstance(value, Tensor):
+        return value
+    high = value.high + 1 if value.kind == "index" and grows(value.high) else value.high
+    return replace(value, shape=tuple(n + 1 if grows(n) else n for n in value.shape), high=high)

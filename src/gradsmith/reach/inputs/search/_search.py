@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gradsmith.check._guard import quiet
+import torch
+
+from gradsmith.check._guard import quiet, text_of
 from gradsmith.reach.inputs._call import Call
 from gradsmith.reach.inputs.search._attempt import Attempt, attempt
 from gradsmith.reach.inputs.search._draft import Draft
@@ -17,8 +20,22 @@ __all__ = ["SearchResult", "search"]
 
 _ONE = 3.0  # seconds for a call
 _FIRST = 15.0  # for the first, which may compile
-# A backward that raises these does so whatever it is called with, or nearly; a wrong guess makes shapes disagree.
-_BUGS = ("AttributeError", "TypeError", "NameError", "UnboundLocalError", "KeyError", "NotImplementedError")
+_SURE = 3  # calls that fail for want of a device or a library, before it is believed
+# What a backward raises whatever it is called with; a wrong guess makes shapes, types or devices disagree. An attribute
+# that one of our own guesses lacks is no bug.
+_GUESSED = r"'(?:Tensor|NoneType|int|float|str|bool|tuple|list|dict|function|builtin_function\w*)' object"
+_BUG = re.compile(
+    r"NameError|UnboundLocalError|returned an incorrect number of gradients|"
+    rf"AttributeError: (?!.*{_GUESSED})|TypeError: .*(?:positional argument|unexpected keyword)"
+)
+# What no other call helps against.
+_NOT_HERE = re.compile(
+    r"Could not run '(?!aten::)|not compiled with CUDA|No module named|Triton is not|"
+    r"(?:requires?|needs?|without|install) (?:a )?(?:CUDA|Triton|CuPy|GPU)|"
+    r"(?:must be|expected to be) (?:a |on )*(?:CUDA|GPU)",
+    re.IGNORECASE,
+)
+_GROUP = re.compile(r"process group|init_process_group|not initialized", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,46 +67,95 @@ def search(subject: Any, name: str, index: SourceIndex, *, tries: int = 50, seco
         tries: Calls that are made before it is given up.
         seconds: And the time.
     """
-    started, made = time.monotonic(), 0
-    failures: list[tuple[Draft, Attempt]] = []
-    plan = proposals(subject, name, index)
-    with quiet():
-        draft = next(plan, None)
-        while draft is not None and made < tries and (left := seconds - (time.monotonic() - started)) > 0:
-            made += 1
-            try:
-                call = draft.call()
-            except Exception as error:  # noqa: BLE001  (a shape that a kind of tensor does not have)
-                seen = Attempt("forward", str(error))
-            else:
-                seen = attempt(subject, call, min(left, _FIRST if made == 1 else _ONE))
+    end = time.monotonic() + seconds
+    if isinstance(subject, type) and issubclass(subject, torch.nn.Module):
+        try:
+            with quiet():
+                instance = subject()
+        except Exception as error:  # noqa: BLE001  (a class of the package)
+            return SearchResult(why=f"{subject.__name__}() raises {type(error).__name__}: {text_of(error)}"[:400])
+        return _of_instance(search(instance, name, index, tries=tries, seconds=seconds), instance)
+    result = _Run(subject, name, index).until(tries, end)
+    if result.call is None and result.broken is None and _GROUP.search(result.why) and _start_group():
+        result = _Run(subject, name, index).until(tries, end)
+    return result
+
+
+def _of_instance(result: SearchResult, instance: torch.nn.Module) -> SearchResult:
+    """The calls with the module they are for: what was found is its class."""
+    made = {
+        kind: None if call is None else replace(call, subject=instance)
+        for kind, call in (("call", result.call), ("second", result.second), ("broken", result.broken))
+    }
+    return replace(result, **made)
+
+
+def _start_group() -> bool:
+    """A process group of this process alone, where there is none yet."""
+    import torch.distributed as dist
+
+    if not dist.is_available() or dist.is_initialized():
+        return False
+    try:
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+class _Run:
+    """One way through the proposals."""
+
+    def __init__(self, subject: Any, name: str, index: SourceIndex) -> None:
+        self.subject = subject
+        self.plan = proposals(subject, name, index)
+        self.failures: list[tuple[Draft, Attempt]] = []
+
+    def until(self, tries: int, end: float) -> SearchResult:
+        with quiet():
+            draft = next(self.plan, None)
+            while draft is not None and len(self.failures) < tries and (left := end - time.monotonic()) > 0:
+                seen, call = self._tried(draft, min(left, _ONE if self.failures else _FIRST))
                 if seen.reached:
-                    return SearchResult(call, _second(subject, draft, left), tries=made)
-            failures.append((draft, seen))
-            try:
-                draft = plan.send(seen.error if seen.stage in ("forward", "backward") else "")
-            except StopIteration:
-                draft = None
-    broken = _broken(failures)
-    return SearchResult(None, None, broken, _why(failures), made)
+                    return SearchResult(call, self._second(draft, left), tries=len(self.failures) + 1)
+                self.failures.append((draft, seen))
+                if len(self.failures) == _SURE and all(_NOT_HERE.search(a.error) for _, a in self.failures):
+                    break
+                draft = self._next(seen)
+        return SearchResult(None, None, _broken(self.failures), _why(self.failures), len(self.failures))
 
+    def _tried(self, draft: Draft, seconds: float) -> tuple[Attempt, Call | None]:
+        try:
+            call = draft.call()
+        except Exception as error:  # noqa: BLE001  (a shape that a kind of tensor does not have)
+            return Attempt("forward", text_of(error)), None
+        return attempt(self.subject, call, seconds), call
 
-def _second(subject: Any, draft: Draft, left: float) -> Call | None:
-    """A call of other sizes, or at least of other numbers."""
-    for other in (draft.resized(), draft):
-        call = other.call(seed=1)
-        if attempt(subject, call, min(max(left, 0.1), _ONE)).reached:
-            return call
-    return None
+    def _next(self, seen: Attempt) -> Draft | None:
+        told = seen.error if seen.stage in ("forward", "backward") else ""
+        about = f" [argument {', '.join(map(str, seen.blamed))}]" if seen.blamed else ""
+        try:
+            return self.plan.send(told + about)
+        except StopIteration:
+            return None
+
+    def _second(self, draft: Draft, left: float) -> Call | None:
+        """A call of other sizes, or at least of other numbers."""
+        for other in (*draft.resized(), draft):
+            call = other.call(seed=1)
+            if attempt(self.subject, call, min(max(left, 0.1), _ONE)).reached:
+                return call
+        return None
 
 
 def _broken(failures: list[tuple[Draft, Attempt]]) -> Call | None:
-    behind = [(d, a) for d, a in failures if a.stage == "backward"]
-    kinds = {a.kind for _, a in behind}
-    bug = len(kinds) == 1 and (
-        kinds <= set(_BUGS) or all("incorrect number of gradients" in a.error for _, a in behind)
-    )
-    return behind[0][0].call() if behind and bug else None
+    """A call whose backward raises by its own fault, where at least half of all backwards that ran do the same."""
+    behind = [(d, _BUG.search(a.error) and a.error) for d, a in failures if a.stage != "forward"]
+    told = [error for _, error in behind if error]
+    common = max(dict.fromkeys(told), key=told.count, default=None)
+    if common is None or 2 * told.count(common) < len(behind):
+        return None
+    return next(d for d, error in behind if error == common).call()
 
 
 def _why(failures: list[tuple[Draft, Attempt]]) -> str:

@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.autograd import Function
 
 from gradsmith.declare._private import OPERATORS, CustomOpDef
@@ -33,7 +34,7 @@ def parameters_of(subject: Any) -> list[Parameter]:
         if not hasattr(overload, "_schema"):  # a packet of overloads
             overload = getattr(overload, overload.overloads()[0])
         return _of_schema(overload._schema)
-    target: Any = subject
+    target: Any = subject.forward if isinstance(subject, torch.nn.Module) else subject
     context = False
     if isinstance(subject, type) and issubclass(subject, Function):
         target = subject.forward
