@@ -7,7 +7,8 @@ import torch
 from torch.autograd import Function
 
 import gradsmith as gs
-from gradsmith.reach._intent import intent_of, sorted_by_intent
+from gradsmith.reach._faults import sorted_by_intent
+from gradsmith.reach._intent import intent_of
 
 
 class Rev(Function):

@@ -13,8 +13,9 @@ from gradsmith.check._observation import Failure
 from gradsmith.check._subject import Subject
 from gradsmith.check.report._report import Report, finding_data
 from gradsmith.errors import UsageError
+from gradsmith.reach._faults import sorted_by_intent
 from gradsmith.reach._found import Found, Package
-from gradsmith.reach._intent import Intent, intent_of, sorted_by_intent
+from gradsmith.reach._intent import Intent, intent_of
 from gradsmith.reach._limits import memory_limit, wants_memory
 from gradsmith.reach._options import Options
 from gradsmith.reach._sources import Sources, Tried
@@ -47,7 +48,8 @@ def judge(package: Package, found: Found, options: Options, told: Told) -> Verdi
     started = time.monotonic()
     blank = Verdict(found, "not exercised")
     with memory_limit(options.memory):
-        groups = Sources.of(package, options).groups(found, options.timeout * _TO_FIND)
+        sources = Sources.of(package, options)
+        groups = sources.groups(found, options.timeout * _TO_FIND, lambda call: told(_named(found, call)))
         verdict = _verdict(blank, groups, options, started, told)
     return replace(verdict, seconds=time.monotonic() - started)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from gradsmith.errors import UsageError
 from gradsmith.reach._found import Found, Package
@@ -58,8 +60,11 @@ class Sources:
             cls._last = (package, options, cls(package, options))
         return cls._last[2]
 
-    def groups(self, found: Found, seconds: float) -> Iterator[Tried]:
-        """Calls, source by source; a later one is asked for only where an earlier one led to nothing."""
+    def groups(self, found: Found, seconds: float, told: Callable[[Call], None]) -> Iterator[Tried]:
+        """Calls, source by source; a later one is asked for only where an earlier one led to nothing.
+
+        `told` hears each call that the search makes.
+        """
         subject, why = None, found.why
         if found.reachable:
             try:
@@ -79,7 +84,13 @@ class Sources:
         if subject is None:
             yield Tried(why=why)
             return
-        result = search(subject, found.name, self.index, tries=self.options.tries, seconds=seconds)
+        if isinstance(subject, type) and issubclass(subject, torch.nn.Module):
+            try:
+                subject = subject()
+            except Exception:  # noqa: BLE001  (a class of the package)
+                yield Tried(why="an nn.Module that takes arguments to be made: make one and give it to gradsmith.check")
+                return
+        result = search(subject, found.name, self.index, tries=self.options.tries, seconds=seconds, told=told)
         if result.call is not None:
             yield Tried(subject, (result.call,), result.second, tries=result.tries)
         elif result.broken is not None:

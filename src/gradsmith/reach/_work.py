@@ -14,8 +14,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gradsmith.errors import UsageError
-from gradsmith.reach._found import Package
+from gradsmith.reach._found import Found, Package
 from gradsmith.reach._options import Options
+from gradsmith.reach._verdict import Verdict
 
 __all__ = ["serve"]
 
@@ -40,20 +41,29 @@ def serve(pipe: Connection, crash_file: str) -> None:
 
 
 def _answer(pipe: Connection) -> None:
-    from gradsmith.reach._judge import judge
+    import gradsmith.reach._judge  # noqa: F401  (torch is imported before the child says it is ready)
 
     def told(news: Any) -> None:
         pipe.send(("news", news))
 
     work: dict[str, Callable[..., Any]] = {
         "find": lambda target, skip, options: _find(target, skip, options, told),
-        "judge": lambda package, found, options: judge(package, found, options, told),
+        "judge": lambda package, found, options: _judge(package, found, options, told),
     }
     pipe.send(("ready", None))
     while True:
         request, *arguments = pipe.recv()
         gc.freeze()  # what is alive now is no leak of the next call, and need not be looked through for it
         pipe.send(("answer", work[request](*arguments)))
+
+
+def _judge(package: Package, found: Found, options: Options, told: Callable[[Any], None]) -> Verdict:
+    from gradsmith.reach._judge import judge
+
+    try:
+        return judge(package, found, options, told)
+    except Exception as error:  # noqa: BLE001  (what the package's objects do to ours was not foreseen)
+        return Verdict(found, "not exercised", f"it cannot be looked at: {type(error).__name__}: {error}"[:300])
 
 
 def _find(target: str, skip: Collection[str], options: Options, told: Callable[[str], None]) -> Package | UsageError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -57,7 +58,15 @@ class SearchResult:
     tries: int = 0
 
 
-def search(subject: Any, name: str, index: SourceIndex, *, tries: int = 50, seconds: float = 20.0) -> SearchResult:
+def search(
+    subject: Any,
+    name: str,
+    index: SourceIndex,
+    *,
+    tries: int = 50,
+    seconds: float = 20.0,
+    told: Callable[[Call], None] = lambda call: None,
+) -> SearchResult:
     """Look for a call of a subject that runs forward and backward.
 
     Args:
@@ -66,6 +75,7 @@ def search(subject: Any, name: str, index: SourceIndex, *, tries: int = 50, seco
         index: The source of its package.
         tries: Calls that are made before it is given up.
         seconds: And the time.
+        told: Hears each call before it is made.
     """
     end = time.monotonic() + seconds
     if isinstance(subject, type) and issubclass(subject, torch.nn.Module):
@@ -83,17 +93,15 @@ def search(subject: Any, name: str, index: SourceIndex, *, tries: int = 50, seco
 
 def _of_instance(result: SearchResult, instance: torch.nn.Module) -> SearchResult:
     """The calls with the module they are for: what was found is its class."""
-    made = {
-        kind: None if call is None else replace(call, subject=instance)
-        for kind, call in (("call", result.call), ("second", result.second), ("broken", result.broken))
-    }
-    return replace(result, **made)
+    for call in (result.call, result.second, result.broken):
+        if call is not None:
+            call.subject = instance
+    return result
 
 
 def _start_group() -> bool:
     """A process group of this process alone, where there is none yet."""
-    import torch.distributed as dist
-
+    dist: Any = torch.distributed
     if not dist.is_available() or dist.is_initialized():
         return False
     try:
@@ -165,6 +173,7 @@ def _why(failures: list[tuple[Draft, Attempt]]) -> str:
         errors = [a.error for _, a in failures if a.stage == stage]
         if errors:
             told = max(dict.fromkeys(errors), key=errors.count)
+            told = told.partition(". This could be because")[0]
             where = f"{stage}: " if stage in ("forward", "backward") else ""
             return f"{len(failures)} calls were tried; {where}{told}"[:400]
     return "no call could be thought of"

@@ -1,0 +1,143 @@
+"""Which findings hold whatever a gradient is meant to be; the others are notes.
+
+A fault under any intent: a gradient that depends on which inputs need one, on layout, on being called twice; a write
+to what belongs to others; a crash in backward after a clean forward; a second derivative that is silently wrong; lost
+precision; a value that is wrong for one input and right for the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gradsmith.check._finding import Finding
+from gradsmith.check._observation import Observations, wrong
+from gradsmith.reach._intent import Intent, is_flat, not_linear
+
+__all__ = ["sorted_by_intent"]
+
+# What an author may well mean, or what no result depends on: told, and no fault.
+_NOTES = (
+    "GS203",  # not linear: a class of its own
+    "GS303",  # None is how an author says that an input has no gradient
+    "GS306",
+    "GS307",  # the parameters of a module among the arguments, which adjoint methods also pass one by one
+    "GS308",
+    "GS309",
+    "GS311",
+    "GS401",
+    "GS402",
+    "GS404",
+    "GS405",
+    "GS502",  # once_differentiable says that there is no second derivative, as far as PyTorch lets it
+    "GS504",
+    "GS604",  # PyTorch drops every custom backward there
+    "GS803",
+    "GS804",
+    "GS9",  # read in the source, not seen to do harm: what does harm has a finding by value beside it
+)
+_DIFFERENTIABLE = ("", "derivative")  # whose second derivative is that of the forward
+_REPEATED = ("GS2", "GS406", "GS407", "GS5", "GS7", "GS801", "GS802", "GS807")
+
+
+def sorted_by_intent(
+    findings: Iterable[Finding], intent: Intent, observations: Observations, *, guessed: bool = False
+) -> tuple[list[Finding], list[Finding]]:
+    """What is wrong under any intent, and what is only worth knowing.
+
+    Where the inputs are a guess, what shows on sizes that need not go together says nothing.
+    """
+    kept: list[Finding] = []
+    noted: list[Finding] = []
+    for finding in findings:
+        note = finding.note or (intent.kind != "declared" and _may_be_meant(finding, intent, observations))
+        note = note or (guessed and _of_guess(finding, observations))
+        (noted if note else kept).append(replace(finding, note=note))
+    return kept, noted
+
+
+def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) -> bool:
+    if finding.rule.startswith(_NOTES):
+        return True
+    if finding.rule.startswith(_REPEATED) and observations.first("random numbers").get("backward"):
+        return True  # a backward that draws gives another gradient each time
+    if finding.rule == "GS201":
+        return _only_some_ignore(observations)
+    if finding.rule in ("GS101", "GS104"):
+        return not _right_beside_wrong(observations, intent)
+    if finding.rule in ("GS501", "GS503"):
+        return intent.kind not in _DIFFERENTIABLE or _only_beside(observations) or _not_silent(observations)
+    if finding.rule == "GS703":  # to raise is to refuse
+        return not any(o.wrong for o in observations.of("transform") if o.data["transform"] == "autocast")
+    if finding.rule == "GS208":
+        return _named_in_place(observations)
+    if finding.rule == "GS304":
+        return intent.kind not in _DIFFERENTIABLE and not any(o.failure for o in observations.of("subset"))
+    if finding.rule in ("GS105", "GS106", "GS107"):
+        return intent.kind != "derivative" or _flat_nearby(finding, observations)
+    if finding.rule == "GS103":
+        return _handed_on(observations)
+    if finding.rule in ("GS102", "GS202"):
+        return intent.kind in ("random", "loss scaler")
+    return False
+
+
+def _not_silent(observations: Observations) -> bool:
+    """Whether a second derivative is wrong only in that it is not finite, as at the kink of a root: that is seen."""
+    bad = [c for o in observations.of("second order") for c in o.wrong]
+    return bool(bad) and all(not c.get("missing") and not math.isfinite(c["error"]) for c in bad)
+
+
+def _handed_on(observations: Observations) -> bool:
+    """Whether the incoming gradient goes as it is to another input than the one that is returned: a rerouting."""
+    value = next((o for o in observations.of("value") if o.wrong), None)
+    return value is not None and all(c.get("missing") or c["name"] in value.data.get("passed", []) for c in value.wrong)
+
+
+def _only_beside(observations: Observations) -> bool:
+    """Whether the gradient does not change with the inputs, and only what it owes the incoming gradient is missing."""
+    rows = [c for o in observations.of("second order") for c in o.comparisons]
+    by_input = [c for c in rows if not c["name"].startswith("the incoming gradient")]
+    return bool(by_input) and not any(wrong(c) for c in by_input)
+
+
+def _named_in_place(observations: Observations) -> bool:
+    """A function whose name says that it writes to its input says so."""
+    name = str(observations.first("subject").get("name", ""))
+    return "inplace" in name.lower().replace("_", "") or name.endswith("_")
+
+
+def _of_guess(finding: Finding, observations: Observations) -> bool:
+    if finding.rule == "GS808":  # nor does time, on inputs of any size
+        return True
+    if finding.rule == "GS101":  # a function of square matrices may well be one of symmetric ones
+        bad = [c for o in observations.of("value") for c in o.wrong]
+        return any(len(c["shape"]) > 1 and c["shape"][-1] == c["shape"][-2] for c in bad)
+    if finding.rule not in ("GS105", "GS312"):
+        return False
+    seen = [o for o in observations.of("neighbour") if o.sample == finding.sample]
+    return any(o.data.get("kind") in ("size", "unequal sizes", "ndim", "fewer dimensions") for o in seen)
+
+
+def _only_some_ignore(observations: Observations) -> bool:
+    """Loss scalers hand a constant to one input and the incoming gradient to another."""
+    rows = [c for o in observations.of("incoming ignored") for c in o.comparisons if c["scale"] > 0]
+    ignoring = [c for c in rows if c["error"] <= 1e-12 * c["scale"]]
+    return len(ignoring) < len(rows)
+
+
+def _right_beside_wrong(observations: Observations, intent: Intent) -> bool:
+    """Whether the gradient of one input is the derivative, and that of another is not, nor stands for a flat one."""
+    if intent.kind != "projection or convention" or not_linear(observations):
+        return False
+    value = next((o for o in observations.of("value") if o.wrong), None)
+    if value is None:
+        return False
+    right = [c for c in value.comparisons if not wrong(c) and c["scale"]]
+    return bool(right) and not any(is_flat(c) for c in value.wrong)
+
+
+def _flat_nearby(finding: Finding, observations: Observations) -> bool:
+    seen = [o for o in observations.of("neighbour") if o.sample == finding.sample and o.wrong]
+    return bool(seen) and all(is_flat(c) for o in seen for c in o.wrong)
