@@ -38,9 +38,9 @@ def off_cpu(package: str, name: str) -> str:
 
 
 def drive_of(package: str) -> Path | None:
-    names = {d.stem for d in (FIELD / "drives").glob("*.py")}
+    names = {d.stem.removeprefix("use_") for d in (FIELD / "drives").glob("use_*.py")}
     tops = [m for m, ds in importlib.metadata.packages_distributions().items() if package.lower() in map(str.lower, ds)]
-    return next((FIELD / "drives" / f"{m}.py" for m in (*tops, package.replace("-", "_")) if m in names), None)
+    return next((FIELD / "drives" / f"use_{m}.py" for m in (*tops, package.replace("-", "_")) if m in names), None)
 
 
 def check(package: str, folder: Path) -> dict[str, dict]:
