@@ -45,7 +45,7 @@ def attempt(subject: Any, call: Call, seconds: float) -> Attempt:
     passed = tuple(_copy(a) for a in call.args)
     try:
         function = Subject(subject).call
-        leaves = [a for a in (*call.args, *call.kwargs.values()) if isinstance(a, torch.Tensor) and a.requires_grad]
+        leaves = [t for t in _tensors((*call.args, *call.kwargs.values())) if t.requires_grad]
         seed_everything(0)
         with Clock(seconds).limit(seconds), plain_surroundings(torch.device("cpu")), torch.enable_grad():
             result = function(*passed, **{k: _copy(a) for k, a in call.kwargs.items()})

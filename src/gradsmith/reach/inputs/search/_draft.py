@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from gradsmith.reach.inputs._call import Call
-from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
+from gradsmith.reach.inputs.search._values import Literal, Tensor, Tensors, Value
 
 __all__ = ["Draft", "reshaped"]
 
@@ -88,8 +88,12 @@ def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
 def _shaped(value: Value, shape: tuple[int, ...]) -> Value:
     if isinstance(value, Literal):
         return Literal(shape) if value.value == "shape" and isinstance(value.value, str) else value
+    if isinstance(value, Tensors):
+        return Tensors(tuple(replace(t, shape=shape) if t.shape == _PLAIN else t for t in value.items))
     if value.shape != _PLAIN:
         return value
+    if value.kind == "filter":
+        return replace(value, shape=(*(1 for _ in shape[1:]), 4))
     if value.kind == "index":
         return replace(value, shape=shape[:-1], high=max(shape[-1] if shape else 1, 1))
     if value.kind == "definite":

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
+import torch
 
-__all__ = ["by_annotation", "by_name", "likely"]
+from gradsmith.reach.inputs.search._values import Literal, Tensor, Tensors, Value
+
+__all__ = ["by_annotation", "by_name", "likely", "told"]
 
 _L = Literal
 _NORMAL = Tensor()
+_FIRST = _L(lambda x, *_: x, "lambda x, *_: x")
+_SECOND = _L(lambda t, y, *_: y, "lambda t, y, *_: y")
+_TANH = _L(torch.nn.Tanh(), "torch.nn.Tanh()")
+_TANHS = _L(torch.nn.ModuleList([torch.nn.Tanh()]), "torch.nn.ModuleList([torch.nn.Tanh()])")
 
 # The first pattern that fits the whole name decides. Shapes of tensors are put in later.
 _NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
@@ -35,7 +42,17 @@ _NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
      (_L(2), _L(4), _L(1), _L((2, 2)), Tensor("positive", ()))),
     (r"(padding|dilation|pad|stride)", (_L(1), _L(0), _L((1, 1)))),
     (r"(mode|reduction|padding_mode|pad_mode|method)", (_L("mean"), _L("sum"), _L("none"), _L(0), _L("zero"))),
-    (r"(f|activation|act|(.*_)?(fn|func|function|callback))", (_L(lambda x, *_: x, "lambda x, *_: x"), _L(None))),
+    (r"(.*_)?dist(ance)?_?(fn|func|function)", (_L(torch.cdist, "torch.cdist"),)),
+    (r"event_(fn|func|function)|(.*_)?hook|(.*_)?callback", (_L(None), _FIRST)),
+    (r"(f|activation|act|(.*_)?(fn|func|function))", (_FIRST, _L(None), _SECOND)),
+    (r"(.*_)?(fns|funcs|functions|activations)", (_L([_FIRST.value], "[lambda x, *_: x]"), _L(()))),
+    (r"(.*_)?(module|block|layer|net|network|model|fm|gm)", (_TANH, _FIRST)),
+    (r"(.*_)?(modules|blocks|layers)", (_TANHS,)),
+    (r"(.*_)?(options|kwargs|params|config|cfg)|.*_args", (_L({}), _L(None), _L(()))),
+    (r"n(um)?_.*(args|params)", (_L(0), _L(1))),
+    (r"(t|ts|times?|t_?span|time_?steps|knots|grid|boundaries|breakpoints|t_eval)",
+     (Tensor("increasing", (5,)), Tensor(), _L(1.0))),
+    (r"[hg][01]\w{0,4}|(.*_)?filt(er)?s?", (Tensor("filter"), Tensor())),
     (r"(shape|size|sizes|output_size|out_shape|normalized_shape|x_shape)", (_L("shape"), _L((3, 4)))),
     (r"dtype", (_L(None),)),
     (r"device", (_L(None), _L("cpu"))),
@@ -55,9 +72,13 @@ _ANNOTATIONS: tuple[tuple[str, tuple[Value, ...]], ...] = (
     (r"(Optional\[(torch\.)?Tensor\]|(torch\.)?Tensor ?\| ?None|Tensor\?)", (_NORMAL, _L(None))),
     (r"(Optional\[float\]|float ?\| ?None|Union\[float, int\])", (_L(0.5), _L(None), _L(1.0))),
     (r"(Optional\[int\]|int ?\| ?None)", (_L(2), _L(None), _L(-1))),
-    (r"(List|Sequence|Iterable|list)\[(torch\.)?Tensor\]", (_L("tensors"),)),
+    (
+        r"(List|Sequence|Iterable|list|Tuple|tuple)\[(torch\.)?Tensor.*\]",
+        (Tensors((Tensor(), Tensor())), Tensors((Tensor(),))),
+    ),
     (r"(Tuple|List|tuple|list|Sequence)\[int.*\]|int\[\d*\]|SymInt\[\d*\]", (_L((2, 2)), _L((1,)), _L((3, 4)))),
-    (r"Callable.*", (_L(lambda x, *_: x, "lambda x, *_: x"),)),
+    (r"(typing\.)?Callable.*", (_FIRST, _SECOND)),
+    (r"((torch\.)?nn\.)?Module", (_TANH,)),
     (r"(torch\.)?dtype.*", (_L(None),)),
 )
 
@@ -72,24 +93,28 @@ def by_annotation(annotation: str) -> tuple[Value, ...]:
     return next((values for pattern, values in _ANNOTATIONS if re.fullmatch(pattern, annotation.strip("'\""))), ())
 
 
+def told(names: Iterable[str], annotation: str) -> tuple[Value, ...]:
+    """What names and an annotation say together: a name says more than a type where both are of one kind."""
+    typed = by_annotation(annotation) if annotation else ()
+    named = [value for name in names for value in by_name(name)]
+    if not typed:
+        return tuple(named)
+    kinds = {_kind(v) for v in typed}
+    return (*(v for v in named if _kind(v) in kinds), *typed)
+
+
 def likely(name: str, annotation: str, default: Any, has_default: bool) -> tuple[Value, ...]:
     """Candidates for an argument: annotation, then its own default, then its name, then a tensor."""
     found: list[Value] = []
-    typed = by_annotation(annotation) if annotation else ()
-    named = by_name(name)
-    if has_default and (default is not None or not typed):
+    if has_default and (default is not None or not by_annotation(annotation)):
         found.append(_L(default))
-    if typed:  # a name says more than a type where both are of one kind
-        kinds = {_kind(v) for v in typed}
-        found += [v for v in named if _kind(v) in kinds]
-        found += typed
-    found += named
+    found += [*told([name], annotation), *by_name(name)]
     if has_default and default is None:
         found.append(_L(None))
     if not found or not any(isinstance(v, Tensor) for v in found):
         found.append(_NORMAL)
-    return tuple(dict.fromkeys(found))
+    return tuple({v.code(): v for v in reversed(found)}[code] for code in dict.fromkeys(v.code() for v in found))
 
 
 def _kind(value: Value) -> str:
-    return "Tensor" if isinstance(value, Tensor) else type(value.value).__name__
+    return type(value.value if isinstance(value, Literal) else value).__name__

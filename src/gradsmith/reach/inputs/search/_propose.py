@@ -13,7 +13,7 @@ from typing import Any
 from gradsmith.reach.inputs.search._draft import Draft, reshaped
 from gradsmith.reach.inputs.search._index import UNKNOWN, Argument, CallSite, SourceIndex
 from gradsmith.reach.inputs.search._mend import mended
-from gradsmith.reach.inputs.search._names import by_annotation, by_name, likely
+from gradsmith.reach.inputs.search._names import by_annotation, likely, told
 from gradsmith.reach.inputs.search._objects import objects_of
 from gradsmith.reach.inputs.search._signature import Parameter, parameters_of
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
@@ -62,7 +62,7 @@ _MENDS = 12
 
 def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, str, None]:
     """Drafts of calls. What went wrong with one is sent back, and the next ones heed it; each is told once."""
-    told: set[tuple[str, ...]] = set()
+    seen: set[tuple[str, ...]] = set()
     module = str(getattr(subject, "__module__", ""))
     words = index.words(getattr(sys.modules.get(module), "__file__", None) or "")
     waiting: deque[tuple[str, Iterator[Draft]]] = deque()  # mends, with the error each is for
@@ -75,9 +75,9 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
                 return
             waiting.popleft()
             continue
-        if draft.code() in told:
+        if draft.code() in seen:
             continue
-        told.add(draft.code())
+        seen.add(draft.code())
         error = yield draft
         if error and len(waiting) < _DEPTH and all(error != met for met, _ in waiting):
             waiting.appendleft((error, itertools.islice(mended(draft, error, words, module), _MENDS)))
@@ -169,14 +169,14 @@ def _of_argument(argument: Argument, parameter: Parameter | None, module: str, *
         *objects_of(parameter.annotation if parameter else "", module),
     ]:
         return records[0]
-    if argument.annotation and (typed := by_annotation(argument.annotation)):
-        return typed[0]
     names = [argument.name, parameter.name if parameter is not None else ""]
-    if parameter is not None and parameter.annotation and (typed := by_annotation(parameter.annotation)):
-        return next((v for name in names for v in by_name(name) if type(v) is type(typed[0])), typed[0])
-    if first:
-        return next((v for name in names for v in by_name(name) if isinstance(v, Tensor)), Tensor())
-    return next((v for name in names for v in by_name(name)), Tensor())
+    annotation = (
+        argument.annotation if by_annotation(argument.annotation) else parameter.annotation if parameter else ""
+    )
+    said = told(names, annotation)
+    if first and not annotation:
+        return next((v for v in said if isinstance(v, Tensor)), Tensor())
+    return said[0] if said else Tensor()
 
 
 def _varied(base: Draft, options: list[tuple[Value, ...]]) -> Iterator[Draft]:

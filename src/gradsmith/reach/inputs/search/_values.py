@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-__all__ = ["SHAPE", "Literal", "Tensor", "Value"]
-
-SHAPE = "shape"  # stands for the shape of the tensors of a call
+__all__ = ["Literal", "Tensor", "Tensors", "Value"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Literal:
     text: str = ""
 
     def make(self, generator: torch.Generator) -> Any:
-        return self.value
+        return copy.copy(self.value) if isinstance(self.value, (list, dict)) else self.value
 
     def code(self) -> str:
         return self.text or repr(self.value)
@@ -41,11 +40,17 @@ _FLOAT: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
         lambda s, g: torch.randn(s, generator=g, dtype=torch.complex64),
         "torch.randn({}, dtype=torch.complex64)",
     ),
+    "increasing": (
+        lambda s, g: torch.rand(s, generator=g).add(0.1).cumsum(-1),
+        "torch.rand({}).add(0.1).cumsum(-1)",
+    ),
+    "filter": (lambda s, g: torch.randn(s, generator=g), "torch.randn({})"),
     "definite": (
         lambda s, g: (a := torch.randn(s, generator=g)) @ a.mT + 2 * torch.eye(s[-1]),
         "(lambda a: a @ a.mT + 2 * torch.eye(a.shape[-1]))(torch.randn({}))",
     ),
 }
+_PLAIN = ("normal", "filter")
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Tensor:
 
     Args:
         kind: "normal", "positive", "unit" (between 0 and 1), "simplex" (along the last dim), "complex", "definite"
-            (symmetric, positive), "index" (integers below `high`), "mask" (bool).
+            (symmetric, positive), "increasing" (along the last dim), "filter" (short, of as many dims as the signal),
+            "index" (integers below `high`), "mask" (bool).
         shape: Its sizes.
         high: The bound of an index.
         still: Whether it requires no grad.
@@ -81,7 +87,20 @@ class Tensor:
         text = _FLOAT[self.kind][1].format(sizes)
         if self.still:
             return text
-        return f"{text[:-1]}, requires_grad=True)" if self.kind == "normal" else f"({text}).requires_grad_()"
+        return f"{text[:-1]}, requires_grad=True)" if self.kind in _PLAIN else f"({text}).requires_grad_()"
 
 
-Value = Literal | Tensor
+@dataclass(frozen=True)
+class Tensors:
+    """A list of tensors."""
+
+    items: tuple[Tensor, ...]
+
+    def make(self, generator: torch.Generator) -> list[torch.Tensor]:
+        return [item.make(generator) for item in self.items]
+
+    def code(self) -> str:
+        return f"[{', '.join(item.code() for item in self.items)}]"
+
+
+Value = Literal | Tensor | Tensors
