@@ -57,7 +57,7 @@ class Imported:
 
     def _function(self, cls: Any) -> None:
         module, line = self._place(cls)
-        if module is None:
+        if module is None or not self._is_ours(cls, module):
             return
         name = cls.__qualname__
         there = self._there.get(module)
@@ -77,13 +77,20 @@ class Imported:
             why = (there is None and self._why(module)) or f"{module} does not keep it under the name {name}"
         self._keep(Found(name, module, self._file(module), line, "Function", False, why, exempt))
 
+    def _is_ours(self, cls: Any, module: str) -> bool:
+        """Not one that is left of a module of that name which another has taken the place of."""
+        if walk(self._there.get(module), cls.__qualname__) is cls or self._names.of(cls):
+            return True
+        places = [str(Path(code.co_filename).resolve()) for base in type.mro(cls) for code in _codes(base)]
+        return any(place in self._module_of for place in places)
+
     def _is_abstract(self, cls: Any, module: str, name: str) -> bool:
         definition = self._reading.definitions.get((module, name))
         return definition is not None and definition.abstract and bool(type.__subclasses__(cls))
 
     def _place(self, thing: Any) -> tuple[str | None, int]:
         """The module a class is written in, and the line."""
-        codes = [code for name in ("backward", "forward", "vjp") if (code := _code(vars(thing).get(name)))]
+        codes = _codes(thing)
         places = [str(Path(code.co_filename).resolve()) for code in codes]
         loaded = own_file(sys.modules.get(thing.__module__))
         module = self._module_of.get(str(loaded)) or next(filter(None, map(self._module_of.get, places)), None)
@@ -161,6 +168,10 @@ def _has_gradient(cls: Any) -> bool:
     """Whether it, or a class it inherits from, goes backward; and forward, without which it is only a base."""
     backward = cls.backward is not Function.backward or cls.vjp is not Function.vjp
     return backward and cls.forward is not Function.forward
+
+
+def _codes(cls: type) -> list[Any]:
+    return [code for name in ("backward", "forward", "vjp") if (code := _code(vars(cls).get(name)))]
 
 
 def _code(function: Any) -> Any:

@@ -67,6 +67,9 @@ class Modules:
         return ""
 
     def _import(self, name: str, watch: _Watch) -> None:
+        if _is_from(module := sys.modules.get(name), self.target.files[name]):
+            self.there[name] = module
+            return
         with quiet(), watch.running(name):
             try:
                 with Clock(_SECONDS).limit(_SECONDS):
@@ -134,9 +137,8 @@ def import_one(name: str, file: Path, ours: Collection[Path] = ()) -> Any:
     Raises:
         BaseException: whatever it raises.
     """
-    for module in (sys.modules.get(name), *_loaded()):
-        if _is_from(module, file):
-            return module
+    if _is_from(module := sys.modules.get(name), file):
+        return module
     depth = name.count(".") + (file.name == "__init__.py")
     top = str(file.parents[depth])
     if any((folder / "__init__.py").exists() for folder in list(file.parents)[:depth]):
@@ -147,6 +149,9 @@ def import_one(name: str, file: Path, ours: Collection[Path] = ()) -> Any:
             if _is_from(module := sys.modules.get(name), file):
                 return module  # it is whole; a package around it failed later
             raise
+    for module in _loaded():  # by another loose file, under the name that one knows
+        if _is_from(module, file):
+            return module
     _put_on_path(top)
     if _finds(name, file):
         with _beside(file, ours):

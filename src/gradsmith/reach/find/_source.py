@@ -22,7 +22,7 @@ _GRADIENT = {"backward", "vjp"}
 _MOST_STEPS = 50  # from name to name; names that are given in a circle would go on for ever
 _TELLING = re.compile(
     rb"\.Function\b|autograd[.\s]+(function\s+)?import|custom_op|triton_op|register_autograd|\bLibrary\b|gradsmith"
-    rb"|def\s+(backward|vjp|setup_context)\b|\bInplaceFunction\b|\bNestedIOFunction\b"
+    rb"|def\s+(backward|vjp|setup_context)\b|\n\s+(backward|vjp)\s*=|\bInplaceFunction\b|\bNestedIOFunction\b"
 )
 
 
@@ -91,14 +91,27 @@ class Reading:
                     definition.kind = kind
                     self.definitions[key] = definition
             new = {d.name.rpartition(".")[2] for d in self.definitions.values() if d.kind == "Function"} - names
+            new |= self._aliases(new)
             if not new:
                 return
             names |= new
-            heir = re.compile(rb"class\s+\w+\s*\([^)]*\b(?:%s)\b" % "|".join(map(re.escape, sorted(new))).encode())
+            heir = re.compile(rb"class\s+\w+\s*\([^)]*\b(?:%s)\b" % _any_of(new))
             for module, text in self._texts.items():
                 if heir.search(text):
                     self._read(module)
                     self.telling.add(module)
+
+    def _aliases(self, names: set[str]) -> set[str]:
+        """Other names they are given, by an import or an assignment."""
+        if not names:
+            return set()
+        given = re.compile(
+            rb"\b(?:%(names)s)\s+as\s+(\w+)|^\s*(\w+)\s*=\s*(?:[\w.]+\.)?(?:%(names)s)\s*$"
+            % {b"names": _any_of(names)},
+            re.MULTILINE,
+        )
+        found = {one for text in self._texts.values() for pair in given.findall(text) for one in pair if one}
+        return {name.decode() for name in found}
 
     def _kind(self, definition: Definition, seen: set[int]) -> str:
         for base in definition.bases:
@@ -204,6 +217,10 @@ class Reading:
 
     def _parsed(self) -> list[tuple[str, Facts]]:
         return [(module, facts) for module, facts in self._facts.items() if facts is not None]
+
+
+def _any_of(names: set[str]) -> bytes:
+    return "|".join(map(re.escape, sorted(names))).encode()
 
 
 def _bytes(file: Path) -> bytes:
