@@ -32,6 +32,8 @@ NAMES = {
     "torch._dynamo.assume_constant_result": "a call torch.compile makes while it traces",
     "torch._subclasses.fake_tensor.fake_tensor_tls.allow_non_fake_inputs_override": "real tensors in a fake trace",
     "torch._library.custom_ops.OPDEFS": "the definition behind an operator",
+    "torch._C._dispatch_get_all_op_names": "the operators a package registers",
+    "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a gradient",
     "torch._ops.OpOverload": "an operator of torch.ops",
     "torch._ops.OpOverloadPacket": "an operator of torch.ops, all overloads",
     "torch.library.CustomOpDef": "what torch.library.custom_op returns",

@@ -192,8 +192,8 @@ class TestModulesThatMisbehave:
         write(folder / "repo", {"setup.py": text, "pkg/__init__.py": "", "pkg/__main__.py": text, "test_x.py": text})
         found = find("repo")
         assert {f.id: f.why for f in found.found} == {
-            "setup:X": "setup.py is read, and never imported: it is a program",
-            "pkg.__main__:X": "__main__.py is read, and never imported: it is a program",
+            "setup:X": "setup.py is read, and never imported: it is a program or a test",
+            "pkg.__main__:X": "__main__.py is read, and never imported: it is a program or a test",
         }
         assert found.unread == ()
 

@@ -65,7 +65,7 @@ def _only_read(definition: Definition, reading: Reading, modules: Modules) -> Fo
         not reading.has_gradient(definition) or (definition.abstract and (module, name) in reading.inherited)
     )
     if module in modules.target.only_read:
-        why = f"{Path(definition.file).name} is read, and never imported: it is a program"
+        why = f"{Path(definition.file).name} is read, and never imported: it is a program or a test"
     else:
         why = modules.why(module)
         if not why and "<locals>" in name:

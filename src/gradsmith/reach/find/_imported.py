@@ -13,7 +13,7 @@ import torch
 from torch.autograd import Function
 
 from gradsmith.declare import DeclaredFunction
-from gradsmith.declare._private import custom_operators, operators_with_gradient
+from gradsmith.declare._private import custom_operators, operator_facts, operators_with_gradient
 from gradsmith.reach._found import Found
 from gradsmith.reach.find._load import walk
 from gradsmith.reach.find._modules import Modules, own_file
@@ -114,7 +114,7 @@ class Imported:
             module = self._module_of.get(str(Path(code.co_filename).resolve())) if code else None
             if module is not None and code is not None:
                 line = self._line(module, name) or code.co_firstlineno
-                exempt = definition._backward_fn is None
+                exempt = "backward" not in operator_facts(definition).parts
                 self._keep(Found(name, module, self._file(module), line, "custom_op", exempt=exempt))
         for name in sorted(set(operators_with_gradient()) - _TORCHS_OWN - made):
             if (place := self._mentioned(name)) is not None:
