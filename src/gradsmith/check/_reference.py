@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.autograd import Function
 
 from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import inner
 from gradsmith.check._sample import Sample
 from gradsmith.check._slope import Slope, slope
 from gradsmith.check._subject import fitted, plain_forward
+from gradsmith.declare._private import applied_as
 
 __all__ = ["Reference"]
 
@@ -141,20 +140,7 @@ def _inside_plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """A callable in which every `Class.apply` runs the forward of the class as ordinary operations."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        with _plain_functions():
+        with applied_as(plain_forward):
             return function(*args, **kwargs)
 
     return call
-
-
-@contextmanager
-def _plain_functions() -> Any:
-    def apply(cls: type[Function], *args: Any, **kwargs: Any) -> Any:
-        return plain_forward(cls, *args, **kwargs)
-
-    before = Function.__dict__["apply"]
-    Function.apply = classmethod(apply)  # type: ignore[assignment,method-assign]
-    try:
-        yield
-    finally:
-        Function.apply = before  # type: ignore[method-assign]

@@ -12,6 +12,7 @@ from torch._C import _are_functorch_transforms_active as functorch_is_active
 from torch._C import _functorch, _is_any_autocast_enabled
 from torch._subclasses.fake_tensor import fake_tensor_tls
 from torch.autograd import Function, forward_ad
+from torch.autograd.function import _SingleLevelFunction
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.library import CustomOpDef as CustomOpDef  # type: ignore[attr-defined]
 
@@ -20,6 +21,7 @@ __all__ = [
     "CustomOpDef",
     "OperatorFacts",
     "any_autocast_enabled",
+    "applied_as",
     "being_traced",
     "constant_while_tracing",
     "custom_operators",
@@ -197,6 +199,22 @@ def function_class_of(node: Any) -> type[Function] | None:
 # --- operators of torch.library --------------------------------------------------------------------
 
 OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+
+
+@contextmanager
+def applied_as(apply: Callable[..., Any]) -> Iterator[None]:
+    """Within it every call of an autograd.Function is `apply(cls, *args, **kwargs)`.
+
+    `Function.apply` is where most calls go; one that was bound before, `f = X.apply`, ends in `super().apply(...)`.
+    """
+    before = Function.__dict__["apply"]
+    Function.apply = classmethod(apply)  # type: ignore[assignment,method-assign]
+    _SingleLevelFunction.apply = classmethod(apply)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        Function.apply = before  # type: ignore[method-assign]
+        del _SingleLevelFunction.apply  # type: ignore[attr-defined]
 
 
 def operator_definition(operator: Any) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Refusal", "codes", "coloured", "explain", "rules"]
 
+
 class Refusal(click.ClickException):
     """Bad use: one sentence on stderr, exit code 2 as for click's own usage errors."""
 

@@ -31,13 +31,12 @@ def fit(subject: Any, call: Call, precise: bool = True) -> tuple[Any, Call]:
     free = [i for i, a in enumerate(args) if not (isinstance(a, torch.Tensor) and id(a) in held)]
     if len(free) == len(args):
         return subject, replace(call, args=args, kwargs=kwargs, subject=subject)
-    apply = getattr(subject, "apply", subject)
-
     def function(*chosen: Any, **options: Any) -> Any:
         given = list(args)
         for place, value in zip(free, chosen, strict=True):
             given[place] = value
-        return apply(*given, **options)
+        call = subject.apply if hasattr(subject, "apply") else subject
+        return call(*given, **options)
 
     function.__name__ = function.__qualname__ = getattr(subject, "__name__", "function")
     return function, replace(call, args=tuple(args[i] for i in free), kwargs=kwargs, subject=function)
