@@ -33,6 +33,26 @@ class Neighbour:
 
 
 def neighbours(bench: Bench) -> Iterator[Neighbour]:
+    """Symmetric matrices stay symmetric: what a function is of others it need not say."""
+    symmetric = [i for i, t in enumerate(bench.sample.tensors) if _is_symmetric(t)]
+    for neighbour in _all(bench):
+        tensors = list(neighbour.sample.tensors)
+        for i in symmetric:
+            t = tensors[i]
+            if t.dim() > 1 and t.shape[-1] == t.shape[-2]:
+                tensors[i] = (t + t.mT) / 2
+        if all(tensors[i].dim() > 1 and tensors[i].shape[-1] == tensors[i].shape[-2] for i in symmetric):
+            yield replace(neighbour, sample=neighbour.sample.with_tensors(neighbour.sample.name, tensors))
+
+
+def _is_symmetric(t: torch.Tensor) -> bool:
+    """Whether it holds symmetric matrices, and not just one number."""
+    if not is_float(t) or t.dim() < 2 or t.shape[-1] != t.shape[-2] or t.shape[-1] < 2 or not t.numel():
+        return False
+    return bool((t == t.mT).all()) and not bool((t == t.reshape(-1)[0]).all())
+
+
+def _all(bench: Bench) -> Iterator[Neighbour]:
     yield from _values(bench)
     yield from _sizes(bench)
     yield from _unequal(bench)

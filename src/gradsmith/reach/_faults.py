@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gradsmith.check._diagnosis import diagnose
 from gradsmith.check._finding import Finding
-from gradsmith.check._observation import Observations, wrong
+from gradsmith.check._observation import Comparison, Observation, Observations, wrong
 from gradsmith.reach._intent import Intent, is_flat, not_linear
 
 __all__ = ["sorted_by_intent"]
@@ -37,6 +38,7 @@ _NOTES = (
     "GS804",
     "GS9",  # read in the source, not seen to do harm: what does harm has a finding by value beside it
 )
+_BUGS = ("AttributeError", "IndexError", "KeyError", "NameError", "TypeError", "UnboundLocalError")
 _DIFFERENTIABLE = ("", "derivative")  # whose second derivative is that of the forward
 _REPEATED = ("GS2", "GS406", "GS407", "GS5", "GS7", "GS801", "GS802", "GS807")
 
@@ -46,7 +48,7 @@ def sorted_by_intent(
 ) -> tuple[list[Finding], list[Finding]]:
     """What is wrong under any intent, and what is only worth knowing.
 
-    Where the inputs are a guess, what shows on sizes that need not go together says nothing.
+    Where the inputs are a guess, less is a fault: they may be illegal.
     """
     kept: list[Finding] = []
     noted: list[Finding] = []
@@ -70,12 +72,14 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return intent.kind not in _DIFFERENTIABLE or _only_beside(observations) or _not_silent(observations)
     if finding.rule == "GS703":  # to raise is to refuse
         return not any(o.wrong for o in observations.of("transform") if o.data["transform"] == "autocast")
-    if finding.rule == "GS208":
-        return _named_in_place(observations)
+    if finding.rule in ("GS206", "GS208"):
+        return _in_place(observations)
     if finding.rule == "GS304":
         return intent.kind not in _DIFFERENTIABLE and not any(o.failure for o in observations.of("subset"))
+    if finding.rule == "GS312":
+        return not _bug_nearby(observations)
     if finding.rule in ("GS105", "GS106", "GS107"):
-        return intent.kind != "derivative" or _flat_nearby(finding, observations)
+        return intent.kind != "derivative" or _flat_nearby(finding, observations) or finding.rule == "GS105"
     if finding.rule == "GS103":
         return _handed_on(observations)
     if finding.rule in ("GS102", "GS202"):
@@ -102,10 +106,17 @@ def _only_beside(observations: Observations) -> bool:
     return bool(by_input) and not any(wrong(c) for c in by_input)
 
 
-def _named_in_place(observations: Observations) -> bool:
-    """A function whose name says that it writes to its input says so."""
-    name = str(observations.first("subject").get("name", ""))
-    return "inplace" in name.lower().replace("_", "") or name.endswith("_")
+def _in_place(observations: Observations) -> bool:
+    """Whether an input is written to by an operation in place, which returns it."""
+    written = [w for o in observations.of("mutation") for w in o.data["written"] if w["what"] == "input"]
+    return bool(written) and all(w.get("returned") for w in written)
+
+
+def _bug_nearby(observations: Observations) -> bool:
+    """Whether backward fails for other values, or in float64, with an error that is no refusal of them."""
+    seen = [o for o in observations.of("neighbour") if o.data.get("kind") in ("values", "index")]
+    failures = [o.failure for o in (*seen, *observations.of("precision")) if o.failure is not None]
+    return any(f["stage"] == "backward" and f["type"] in _BUGS for f in failures)
 
 
 def _of_guess(finding: Finding, observations: Observations) -> bool:
@@ -114,10 +125,7 @@ def _of_guess(finding: Finding, observations: Observations) -> bool:
     if finding.rule == "GS101":  # a function of square matrices may well be one of symmetric ones
         bad = [c for o in observations.of("value") for c in o.wrong]
         return any(len(c["shape"]) > 1 and c["shape"][-1] == c["shape"][-2] for c in bad)
-    if finding.rule not in ("GS105", "GS312"):
-        return False
-    seen = [o for o in observations.of("neighbour") if o.sample == finding.sample]
-    return any(o.data.get("kind") in ("size", "unequal sizes", "ndim", "fewer dimensions") for o in seen)
+    return False
 
 
 def _only_some_ignore(observations: Observations) -> bool:
@@ -135,7 +143,18 @@ def _right_beside_wrong(observations: Observations, intent: Intent) -> bool:
     if value is None:
         return False
     right = [c for c in value.comparisons if not wrong(c) and c["scale"]]
-    return bool(right) and not any(is_flat(c) for c in value.wrong)
+    return bool(right) and all(_is_mistake(c, value) for c in value.wrong if not c.get("missing"))
+
+
+def _is_mistake(c: Comparison, value: Observation) -> bool:
+    """Whether a gradient is what a mistake makes of the derivative: a factor, a sign, a transposition.
+
+    A natural gradient, or that of a constrained input, differs in no such way.
+    """
+    if is_flat(c):
+        return False
+    words = diagnose(replace(value, data={**value.data, "comparisons": [c]}))
+    return bool(words) and "elements of the gradient" not in words
 
 
 def _flat_nearby(finding: Finding, observations: Observations) -> bool:

@@ -171,7 +171,7 @@ def mutation(bench: Bench) -> None:
     if not trial.ok:
         return
     written = [
-        {"what": "input", "name": name}
+        {"what": "input", "name": name, "returned": any(o.data_ptr() == now.data_ptr() for o in trial.outputs)}
         for name, before, now in zip(sample.names, sample.tensors, leaves, strict=True)
         if version_of(now) or not _same(before, now)
     ]

@@ -54,7 +54,7 @@ def attempt(subject: Any, call: Call, seconds: float) -> Attempt:
                 return Attempt("no gradient", "what it returns does not require grad")
             stage = "backward"
             grads = torch.autograd.grad(
-                outputs, leaves, [torch.randn_like(o) for o in outputs], allow_unused=True, materialize_grads=False
+                outputs, leaves, [_incoming(o) for o in outputs], allow_unused=True, materialize_grads=False
             )
     except (KeyboardInterrupt, UsageError):
         raise
@@ -83,6 +83,10 @@ def _about(error: BaseException, subject: Any, passed: tuple[Any, ...]) -> tuple
 def _copy(value: Any) -> Any:
     """Leaves stay the tensors that gradients are asked of; what is written to in place must be no leaf."""
     return value.clone() if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def _incoming(output: torch.Tensor) -> torch.Tensor:
+    return torch.randn_like(output) if output.layout is torch.strided else output.detach().clone()
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:

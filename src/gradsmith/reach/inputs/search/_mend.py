@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+import torch
+
 from gradsmith.reach.inputs.search._draft import Draft, reshaped
-from gradsmith.reach.inputs.search._objects import objects_with
+from gradsmith.reach.inputs.search._names import by_name
+from gradsmith.reach.inputs.search._objects import objects_of, objects_with
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
 
 __all__ = ["SHAPES", "mended"]
@@ -21,6 +24,9 @@ SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
     4: ((2, 3, 4, 4), (1, 1, 8, 8)),
     5: ((2, 3, 4, 4, 4),),
 }
+_FILTERS = ((1, 1, 3, 1), (1, 1, 1, 3), (1, 1, 4, 1), (1, 1, 1, 4), (4, 3, 3, 3))
+_OF_A_MODULE = ("forward", "parameters", "training", "train", "eval", "modules", "named_parameters", "state_dict")
+_MOST_OBJECTS = 4
 _ORDINALS: tuple[Value, ...] = (Literal(0), Literal(1))
 _NUMBERS: tuple[Value, ...] = (Literal(1), Literal(0.5), Literal(2), Literal(-1), Literal(None), Literal(True))
 _RANK = (
@@ -55,43 +61,98 @@ def mended(draft: Draft, error: str, words: Iterable[str] = (), module: str = ""
         words: What options are compared with in the source.
         module: Where the function is from; objects an argument may have to be are looked for beside it.
     """
+    about = _about(draft, error)
+    understood = False
+    for made in _understood(draft, error, words, module, about):
+        understood = True
+        yield made
+    if not understood and len(about) == 1 and about[0]:  # whatever it is that does not suit
+        yield from _exchanged(draft, _is_tensor, _NUMBERS, about)
+
+
+def _understood(draft: Draft, error: str, words: Iterable[str], module: str, about: tuple[int, ...]) -> Iterator[Draft]:
     if missing := re.search(r"'Tensor' object has no attribute '(\w+)'", error):
-        for made in objects_with(missing[1], module):
-            yield from _exchanged(draft, lambda v: isinstance(v, Tensor), (made,), first=1)
+        records = list(objects_with(missing[1], module))[:_MOST_OBJECTS]
+        if missing[1] in _OF_A_MODULE:
+            records += [Literal(torch.nn.Tanh(), "torch.nn.Tanh()")]
+        for record in records:
+            yield from _exchanged(draft, _is_tensor, (record,), about)
     if re.search(
         r"gradients? (?:with respect|w\.r\.t|for|of)|not differentiable|requires?_grad|needs_input_grad", error
     ):
         yield from _fewer(draft)
-    yield from _ranks(draft, error)
-    yield from _sizes(draft, error)
-    yield from _strings(draft, error, words)
+    yield from _ranks(draft, error, about)
+    yield from _sizes(draft, error, about)
+    yield from _strings(draft, error, words, about)
     if "NoneType" in error:
-        yield from _exchanged(draft, lambda v: isinstance(v, Literal) and v.value is None, (Tensor(), Literal(1)))
+        yield from _exchanged(
+            draft, lambda v: isinstance(v, Literal) and v.value is None, (Tensor(), Literal(1)), about
+        )
     if re.search(_WANTS_TENSOR, error):
-        yield from _exchanged(draft, _is_number, (Tensor("positive", ()), Tensor()))
+        yield from _exchanged(draft, _is_number, (Tensor("positive", ()), Tensor()), about)
     if re.search(_WANTS_INDEX, error):
-        yield from _exchanged(draft, lambda v: isinstance(v, Tensor), (Tensor("index"), Tensor("index", (3,))))
+        yield from _exchanged(draft, _is_tensor, (Tensor("index"), Tensor("index", (3,))), about)
+    if re.search(r"bool(?:ean)? tensor|masked_fill only|dtype (?:of )?(?:torch\.)?bool", error):
+        yield from _exchanged(draft, _is_tensor, (Tensor("mask"), Literal(None)), about)
     if re.search(_WANTS_NUMBER, error):
-        yield from _exchanged(draft, lambda v: isinstance(v, Tensor), _NUMBERS, first=1)
+        yield from _exchanged(draft, _is_tensor, _NUMBERS, about)
     if "tensor has no dimensions" in error or "0-d" in error:
-        yield from _exchanged(draft, lambda v: isinstance(v, Tensor) and not v.shape, (Tensor("positive", (1, 1)),))
+        yield from _exchanged(
+            draft, lambda v: isinstance(v, Tensor) and not v.shape, (Tensor("positive", (1, 1)),), about
+        )
     if "not callable" in error:
-        yield from _exchanged(draft, lambda v: True, (Literal(lambda x, *_: x, "lambda x, *_: x"),))
+        yield from _exchanged(draft, lambda v: True, (Literal(lambda x, *_: x, "lambda x, *_: x"),), about)
     if re.search(r"positive[- ]definite|symmetric|square|singular|cholesky", error, re.IGNORECASE):
         yield draft.of_kind("definite").shaped((4, 4))
         yield draft.shaped((4, 4))
     if re.search(r"complex", error, re.IGNORECASE):
         yield draft.of_kind("complex")
+    if re.search(r"(?:increasing|decreasing|monoton|sorted)", error):
+        yield from _exchanged(draft, _is_tensor, (Tensor("increasing", (5,)),), about)
+    if re.search(r"<= ?1\b|\[0, ?1\]|between 0 and 1|probabilit", error):
+        yield draft.of_kind("unit")
+        yield draft.of_kind("simplex")
+    yield from _arity(draft, error)
+    for place in about:  # another object of the same class
+        held = draft.args[place]
+        if isinstance(held, Literal) and held.text.startswith("importlib"):
+            yield from (draft.with_arg(place, made) for made in objects_of(type(held.value).__name__, module))
 
 
-def _ranks(draft: Draft, error: str) -> Iterator[Draft]:
+def _about(draft: Draft, error: str) -> tuple[int, ...]:
+    """The places of the arguments an error is about: those it calls by name, else those the failing line speaks of."""
+    text, _, told = error.partition(" [argument ")
+    named = (i for i, name in enumerate(draft.names) if len(name) > 1 and re.search(rf"\b{re.escape(name)}\b", text))
+    places = tuple(named) or tuple(int(place) for place in re.findall(r"\d+", told))
+    return tuple(place for place in places if place < len(draft.args))
+
+
+def _arity(draft: Draft, error: str) -> Iterator[Draft]:
+    if most := re.search(r"forward\(\) takes (?:from \d+ to )?(\d+) positional arguments? but \d+", error):
+        yield replace(draft, args=draft.args[: int(most[1]) - 1])
+    if missing := re.search(r"forward\(\) missing (\d+) required positional", error):
+        yield replace(draft, args=(*draft.args, *(Tensor(),) * int(missing[1])))
+
+
+def _ranks(draft: Draft, error: str, about: tuple[int, ...]) -> Iterator[Draft]:
     for pattern in _RANK:
         for found in re.finditer(pattern, error):
             for shape in SHAPES.get(int(found[1]), ()):
+                if about:
+                    yield _all_reshaped(draft, about, shape)
                 yield _reshaped(draft, shape)
-    if "out of range" in error and "dimension" in error.lower():
+    if most := re.search(r"too many indices for tensor of dimension (\d)", error):
+        yield from (_reshaped(draft, s) for rank in (1, 2) for s in SHAPES.get(int(most[1]) + rank, ())[:1])
+    if "tuple index out of range" in error or ("out of range" in error and "dimension" in error.lower()):
         yield _reshaped(draft, (2, 3, 4))
         yield _reshaped(draft, (2, 3, 4, 4))
+
+
+def _all_reshaped(draft: Draft, places: tuple[int, ...], shape: tuple[int, ...]) -> Draft:
+    made = draft
+    for place in places:
+        made = made.with_arg(place, reshaped(made.args[place], shape))
+    return made
 
 
 def _reshaped(draft: Draft, shape: tuple[int, ...]) -> Draft:
@@ -102,9 +163,13 @@ def _reshaped(draft: Draft, shape: tuple[int, ...]) -> Draft:
     return replace(draft, args=plain).shaped(shape)
 
 
-def _sizes(draft: Draft, error: str) -> Iterator[Draft]:
+def _sizes(draft: Draft, error: str, about: tuple[int, ...]) -> Iterator[Draft]:
     """Sizes that must agree, or have a certain value."""
     shape = next((v.shape for v in draft.args if isinstance(v, Tensor)), ())
+    if (beyond := re.search(r"index .* out of (?:bounds|range).*dimension (\d+)", error)) and int(beyond[1]) < len(
+        shape
+    ):
+        yield _reshaped(draft, tuple(8 if i == int(beyond[1]) else n for i, n in enumerate(shape)))
     for found in re.finditer(r"last dim\w*\D{0,40}?(\d+)|shape\[-1\] ?== ?(\d+)|size\(-1\) ?== ?(\d+)", error):
         last = int(next(filter(None, found.groups())))
         if shape and 0 < last < 64:
@@ -112,15 +177,21 @@ def _sizes(draft: Draft, error: str) -> Iterator[Draft]:
     if re.search(r"divisible|even\b|power of (?:2|two)", error):
         yield _reshaped(draft, tuple(8 for _ in shape) or (8,))
     if re.search(r"must match|shapes? cannot be|size mismatch|not broadcastable|inconsistent|does not match", error):
-        places = draft.tensors[1:]
+        yield _reshaped(draft, (4, 4))  # in squares nearly everything fits
+        places = [i for i in about if i in draft.tensors] or draft.tensors[1:]
         for other in (shape[-1:], shape[:1], shape[1:2], (), (1,)):
             for place in places:
                 yield draft.with_arg(place, reshaped(draft.args[place], other))
             if len(places) > 1:
-                made = draft
-                for place in places:
-                    made = made.with_arg(place, reshaped(draft.args[place], other))
-                yield made
+                yield _all_reshaped(draft, tuple(places), other)
+    if re.search(r"same number of dimensions as", error):  # an index for gather
+        indices = tuple(i for i, v in enumerate(draft.args) if isinstance(v, Tensor) and v.kind == "index")
+        yield _all_reshaped(draft, indices, (*shape[:-1], 1))
+    if re.search(r"[Kk]ernel size", error):
+        yield _reshaped(draft, (1, 1, 8, 8))
+        filters = tuple(i for i, v in enumerate(draft.args) if isinstance(v, Tensor) and v.kind == "filter")
+        for sizes in _FILTERS:
+            yield _all_reshaped(_reshaped(draft, (2, 3, 8, 8)), filters or tuple(draft.tensors[1:]), sizes)
 
 
 def _fewer(draft: Draft) -> Iterator[Draft]:
@@ -138,7 +209,7 @@ def _stilled(value: Value, still: bool) -> Value:
     return replace(value, still=still) if isinstance(value, Tensor) else value
 
 
-def _strings(draft: Draft, error: str, told: Iterable[str]) -> Iterator[Draft]:
+def _strings(draft: Draft, error: str, told: Iterable[str], about: tuple[int, ...]) -> Iterator[Draft]:
     """Legal values that an error lists, and those the source compares options with, where it is about one in use."""
     used = [v.value for v in draft.args if isinstance(v, Literal) and isinstance(v.value, str)]
     if not used:
@@ -149,11 +220,19 @@ def _strings(draft: Draft, error: str, told: Iterable[str]) -> Iterator[Draft]:
         words += [w for w in re.split(r"[,\s]+|\bor\b|\band\b", listed[1]) if re.fullmatch(r"[A-Za-z][\w-]+", w)]
     if any(word in error for word in used):
         words += told
-        yield from _exchanged(draft, lambda v: isinstance(v, Literal) and isinstance(v.value, str), _ORDINALS)
+        yield from _exchanged(draft, _is_string, _ORDINALS, about)
     for word in dict.fromkeys(words):
         if word in ("Tensor", "NoneType", "float", "int", "str", "bool"):
             continue
-        yield from _exchanged(draft, lambda v: isinstance(v, Literal) and isinstance(v.value, str), (Literal(word),))
+        yield from _exchanged(draft, _is_string, (Literal(word),), about)
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _is_string(value: Value) -> bool:
+    return isinstance(value, Literal) and isinstance(value.value, str)
 
 
 def _is_number(value: Value) -> bool:
@@ -161,10 +240,22 @@ def _is_number(value: Value) -> bool:
 
 
 def _exchanged(
-    draft: Draft, fits: Callable[[Value], bool], values: tuple[Value, ...], first: int = 0
+    draft: Draft, fits: Callable[[Value], bool], values: tuple[Value, ...], about: tuple[int, ...]
 ) -> Iterator[Draft]:
+    """One argument at a time exchanged: one that is blamed, else any but the first; what its name says comes first."""
     shape = next((v.shape for v in draft.args if isinstance(v, Tensor)), Tensor().shape)
-    for value in values:
-        for place, old in enumerate(draft.args):
-            if place >= first and fits(old) and old != value:
-                yield draft.with_arg(place, value).shaped(shape)
+    fitting = [place for place, old in enumerate(draft.args) if fits(old)]
+    places = [place for place in fitting if place in about] or [place for place in fitting if place]
+    options = {place: (*_named(draft, place), *values) if values is _NUMBERS else values for place in places}
+    telling = {place: choices for place, choices in options.items() if len(choices) > len(values)}
+    for choices in (telling, {place: c for place, c in options.items() if place not in telling}):
+        for turn in range(max(map(len, choices.values()), default=0)):
+            for place, values_of in choices.items():
+                if turn < len(values_of) and draft.args[place].code() != values_of[turn].code():
+                    yield draft.with_arg(place, values_of[turn]).shaped(shape)
+
+
+def _named(draft: Draft, place: int) -> tuple[Value, ...]:
+    """What the name of an argument says it is, where it says that it is no tensor."""
+    said = by_name(draft.names[place]) if place < len(draft.names) else ()
+    return tuple(v for v in said if isinstance(v, Literal)) if said and isinstance(said[0], Literal) else ()

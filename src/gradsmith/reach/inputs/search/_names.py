@@ -54,6 +54,7 @@ _NAMES: tuple[tuple[str, tuple[Value, ...]], ...] = (
      (Tensor("increasing", (5,)), Tensor(), _L(1.0))),
     (r"[hg][01]\w{0,4}|(.*_)?filt(er)?s?", (Tensor("filter"), Tensor())),
     (r"(shape|size|sizes|output_size|out_shape|normalized_shape|x_shape)", (_L("shape"), _L((3, 4)))),
+    (r"(.*_)?(spk|spikes?)(_.*)?", (Tensor("binary"), Tensor())),
     (r"dtype", (_L(None),)),
     (r"device", (_L(None), _L("cpu"))),
     (r"(probs?|probabilities|p_?hat|q_?hat|marginals)", (Tensor("simplex"), Tensor("unit"))),

@@ -13,7 +13,7 @@ __all__ = ["objects_of", "objects_with"]
 
 
 def objects_with(attribute: str, module: str) -> Iterator[Literal]:
-    """Records with a field of this name, from the package of a module: such as stand in it, or made of defaults."""
+    """Records with a field of this name, from the package of a module: made of defaults, or as they stand in it."""
     yield from _made(module, lambda cls: attribute in _fields(cls))
 
 
@@ -29,18 +29,18 @@ def _made(module: str, fits: Callable[[type], bool]) -> Iterator[Literal]:
     mine = [m for m in sys.modules if m == top or m.startswith(f"{top}.")]
     held = {m: dict(vars(sys.modules[m])) for m in mine}
     classes = {v for values in held.values() for v in values.values() if _is_own_class(v, top) and fits(v)}
-    met: list[Any] = []
-    for name, values in held.items():
-        for key, value in values.items():
-            if type(value) in classes and not any(value is other for other in met):
-                met.append(value)
-                yield Literal(value, f'importlib.import_module("{name}").{key}')
     for cls in sorted(classes, key=lambda cls: cls.__qualname__):
         try:
             value = cls()
         except Exception:  # noqa: BLE001  (a class of the package)
             continue
         yield Literal(value, f'importlib.import_module("{cls.__module__}").{cls.__qualname__}()')
+    met: list[Any] = []
+    for name, values in held.items():
+        for key, value in values.items():
+            if type(value) in classes and not any(value is other for other in met):
+                met.append(value)
+                yield Literal(value, f'importlib.import_module("{name}").{key}')
 
 
 def _is_own_class(value: Any, top: str) -> bool:

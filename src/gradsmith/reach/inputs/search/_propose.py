@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import sys
@@ -56,6 +57,7 @@ _FAR: tuple[Value, ...] = (
     Literal(lambda x, *_: x, "lambda x, *_: x"),
 )
 _MOST_SITES = 4
+_NO_MEND = re.compile(r"'(?:int|float|bool|str|NoneType|function)' object (?:has no|is not)")
 _DEPTH = 4  # a mend of a mend of a mend ...
 _MENDS = 12
 
@@ -64,10 +66,11 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
     """Drafts of calls. What went wrong with one is sent back, and the next ones heed it; each is told once."""
     seen: set[tuple[str, ...]] = set()
     module = str(getattr(subject, "__module__", ""))
-    words = index.words(getattr(sys.modules.get(module), "__file__", None) or "")
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    words = index.words(file)
     waiting: deque[tuple[str, Iterator[Draft]]] = deque()  # mends, with the error each is for
     short = name.rpartition(".")[2].rpartition("::")[2]
-    plan = _plan(parameters_of(subject), index.call_sites(short), module)
+    plan = _plan(parameters_of(subject), _nearest(index.call_sites(short), file), module)
     while True:
         draft = next(waiting[0][1], None) if waiting else next(plan, None)
         if draft is None:
@@ -78,9 +81,23 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
         if draft.code() in seen:
             continue
         seen.add(draft.code())
+        is_mend = bool(waiting)
         error = yield draft
-        if error and len(waiting) < _DEPTH and all(error != met for met, _ in waiting):
-            waiting.appendleft((error, itertools.islice(mended(draft, error, words, module), _MENDS)))
+        if is_mend and _NO_MEND.search(error):  # what was put in does not suit
+            continue
+        if error and len(waiting) < _DEPTH and all(_gist(draft, error) != met for met, _ in waiting):
+            waiting.appendleft((_gist(draft, error), itertools.islice(mended(draft, error, words, module), _MENDS)))
+
+
+def _nearest(sites: list[CallSite], file: str) -> list[CallSite]:
+    """Those in the file that defines it first: elsewhere the name may be that of another."""
+    return sorted(sites, key=lambda site: site.file != file)
+
+
+def _gist(draft: Draft, error: str) -> str:
+    """An error without the words it was given: of another word it would say the same."""
+    words = (v.value for v in draft.args if isinstance(v, Literal) and isinstance(v.value, str))
+    return functools.reduce(lambda text, word: text.replace(word, "..."), filter(None, words), error)
 
 
 def _plan(parameters: list[Parameter], sites: list[CallSite], module: str) -> Iterator[Draft]:

@@ -44,6 +44,7 @@ _FLOAT: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
         lambda s, g: torch.rand(s, generator=g).add(0.1).cumsum(-1),
         "torch.rand({}).add(0.1).cumsum(-1)",
     ),
+    "binary": (lambda s, g: (torch.rand(s, generator=g) < 0.5).float(), "(torch.rand({}) < 0.5).float()"),
     "filter": (lambda s, g: torch.randn(s, generator=g), "torch.randn({})"),
     "definite": (
         lambda s, g: (a := torch.randn(s, generator=g)) @ a.mT + 2 * torch.eye(s[-1]),
@@ -59,7 +60,7 @@ class Tensor:
 
     Args:
         kind: "normal", "positive", "unit" (between 0 and 1), "simplex" (along the last dim), "complex", "definite"
-            (symmetric, positive), "increasing" (along the last dim), "filter" (short, of as many dims as the signal),
+            (symmetric, positive), "increasing" (along the last dim), "binary" (0.0 and 1.0), "filter" (short, of as many dims as the signal),
             "index" (integers below `high`), "mask" (bool).
         shape: Its sizes.
         high: The bound of an index.
