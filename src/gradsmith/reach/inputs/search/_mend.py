@@ -13,10 +13,10 @@ from gradsmith.reach.inputs.search._names import by_name
 from gradsmith.reach.inputs.search._objects import objects_of, objects_with
 from gradsmith.reach.inputs.search._values import Literal, Tensor, Value
 
-__all__ = ["SHAPES", "mended"]
+__all__ = ["about", "mended"]
 
 # By the number of dimensions.
-SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
+_BY_RANK: dict[int, tuple[tuple[int, ...], ...]] = {
     0: ((),),
     1: ((5,),),
     2: ((3, 4), (4, 4)),
@@ -61,65 +61,67 @@ def mended(draft: Draft, error: str, words: Iterable[str] = (), module: str = ""
         words: What options are compared with in the source.
         module: Where the function is from; objects an argument may have to be are looked for beside it.
     """
-    about = _about(draft, error)
+    blamed = about(draft, error)
     understood = False
-    for made in _understood(draft, error, words, module, about):
+    for made in _understood(draft, error, words, module, blamed):
         understood = True
         yield made
-    if not understood and len(about) == 1 and about[0]:  # whatever it is that does not suit
-        yield from _exchanged(draft, _is_tensor, _NUMBERS, about)
+    if not understood and len(blamed) == 1 and blamed[0]:  # whatever it is that does not suit
+        yield from _exchanged(draft, _is_tensor, _NUMBERS, blamed)
 
 
-def _understood(draft: Draft, error: str, words: Iterable[str], module: str, about: tuple[int, ...]) -> Iterator[Draft]:
+def _understood(
+    draft: Draft, error: str, words: Iterable[str], module: str, blamed: tuple[int, ...]
+) -> Iterator[Draft]:
     if missing := re.search(r"'Tensor' object has no attribute '(\w+)'", error):
         records = list(objects_with(missing[1], module))[:_MOST_OBJECTS]
         if missing[1] in _OF_A_MODULE:
             records += [Literal(torch.nn.Tanh(), "torch.nn.Tanh()")]
         for record in records:
-            yield from _exchanged(draft, _is_tensor, (record,), about)
+            yield from _exchanged(draft, _is_tensor, (record,), blamed)
     if re.search(
         r"gradients? (?:with respect|w\.r\.t|for|of)|not differentiable|requires?_grad|needs_input_grad", error
     ):
         yield from _fewer(draft)
-    yield from _ranks(draft, error, about)
-    yield from _sizes(draft, error, about)
-    yield from _strings(draft, error, words, about)
+    yield from _ranks(draft, error, blamed)
+    yield from _sizes(draft, error, blamed)
+    yield from _strings(draft, error, words, blamed)
     if "NoneType" in error:
         yield from _exchanged(
-            draft, lambda v: isinstance(v, Literal) and v.value is None, (Tensor(), Literal(1)), about
+            draft, lambda v: isinstance(v, Literal) and v.value is None, (Tensor(), Literal(1)), blamed
         )
     if re.search(_WANTS_TENSOR, error):
-        yield from _exchanged(draft, _is_number, (Tensor("positive", ()), Tensor()), about)
+        yield from _exchanged(draft, _is_number, (Tensor("positive", ()), Tensor()), blamed)
     if re.search(_WANTS_INDEX, error):
-        yield from _exchanged(draft, _is_tensor, (Tensor("index"), Tensor("index", (3,))), about)
+        yield from _exchanged(draft, _is_tensor, (Tensor("index"), Tensor("index", (3,))), blamed)
     if re.search(r"bool(?:ean)? tensor|masked_fill only|dtype (?:of )?(?:torch\.)?bool", error):
-        yield from _exchanged(draft, _is_tensor, (Tensor("mask"), Literal(None)), about)
+        yield from _exchanged(draft, _is_tensor, (Tensor("mask"), Literal(None)), blamed)
     if re.search(_WANTS_NUMBER, error):
-        yield from _exchanged(draft, _is_tensor, _NUMBERS, about)
+        yield from _exchanged(draft, _is_tensor, _NUMBERS, blamed)
     if "tensor has no dimensions" in error or "0-d" in error:
         yield from _exchanged(
-            draft, lambda v: isinstance(v, Tensor) and not v.shape, (Tensor("positive", (1, 1)),), about
+            draft, lambda v: isinstance(v, Tensor) and not v.shape, (Tensor("positive", (1, 1)),), blamed
         )
     if "not callable" in error:
-        yield from _exchanged(draft, lambda v: True, (Literal(lambda x, *_: x, "lambda x, *_: x"),), about)
+        yield from _exchanged(draft, lambda v: True, (Literal(lambda x, *_: x, "lambda x, *_: x"),), blamed)
     if re.search(r"positive[- ]definite|symmetric|square|singular|cholesky", error, re.IGNORECASE):
         yield draft.of_kind("definite").shaped((4, 4))
         yield draft.shaped((4, 4))
     if re.search(r"complex", error, re.IGNORECASE):
         yield draft.of_kind("complex")
     if re.search(r"(?:increasing|decreasing|monoton|sorted)", error):
-        yield from _exchanged(draft, _is_tensor, (Tensor("increasing", (5,)),), about)
+        yield from _exchanged(draft, _is_tensor, (Tensor("increasing", (5,)),), blamed)
     if re.search(r"<= ?1\b|\[0, ?1\]|between 0 and 1|probabilit", error):
         yield draft.of_kind("unit")
         yield draft.of_kind("simplex")
     yield from _arity(draft, error)
-    for place in about:  # another object of the same class
+    for place in blamed:  # another object of the same class
         held = draft.args[place]
         if isinstance(held, Literal) and held.text.startswith("importlib"):
             yield from (draft.with_arg(place, made) for made in objects_of(type(held.value).__name__, module))
 
 
-def _about(draft: Draft, error: str) -> tuple[int, ...]:
+def about(draft: Draft, error: str) -> tuple[int, ...]:
     """The places of the arguments an error is about: those it calls by name, else those the failing line speaks of."""
     text, _, told = error.partition(" [argument ")
     named = (i for i, name in enumerate(draft.names) if len(name) > 1 and re.search(rf"\b{re.escape(name)}\b", text))
@@ -134,15 +136,15 @@ def _arity(draft: Draft, error: str) -> Iterator[Draft]:
         yield replace(draft, args=(*draft.args, *(Tensor(),) * int(missing[1])))
 
 
-def _ranks(draft: Draft, error: str, about: tuple[int, ...]) -> Iterator[Draft]:
+def _ranks(draft: Draft, error: str, blamed: tuple[int, ...]) -> Iterator[Draft]:
     for pattern in _RANK:
         for found in re.finditer(pattern, error):
-            for shape in SHAPES.get(int(found[1]), ()):
-                if about:
-                    yield _all_reshaped(draft, about, shape)
+            for shape in _BY_RANK.get(int(found[1]), ()):
+                if blamed:
+                    yield _all_reshaped(draft, blamed, shape)
                 yield _reshaped(draft, shape)
     if most := re.search(r"too many indices for tensor of dimension (\d)", error):
-        yield from (_reshaped(draft, s) for rank in (1, 2) for s in SHAPES.get(int(most[1]) + rank, ())[:1])
+        yield from (_reshaped(draft, s) for rank in (1, 2) for s in _BY_RANK.get(int(most[1]) + rank, ())[:1])
     if "tuple index out of range" in error or ("out of range" in error and "dimension" in error.lower()):
         yield _reshaped(draft, (2, 3, 4))
         yield _reshaped(draft, (2, 3, 4, 4))
@@ -163,7 +165,7 @@ def _reshaped(draft: Draft, shape: tuple[int, ...]) -> Draft:
     return replace(draft, args=plain).shaped(shape)
 
 
-def _sizes(draft: Draft, error: str, about: tuple[int, ...]) -> Iterator[Draft]:
+def _sizes(draft: Draft, error: str, blamed: tuple[int, ...]) -> Iterator[Draft]:
     """Sizes that must agree, or have a certain value."""
     shape = next((v.shape for v in draft.args if isinstance(v, Tensor)), ())
     if (beyond := re.search(r"index .* out of (?:bounds|range).*dimension (\d+)", error)) and int(beyond[1]) < len(
@@ -178,7 +180,7 @@ def _sizes(draft: Draft, error: str, about: tuple[int, ...]) -> Iterator[Draft]:
         yield _reshaped(draft, tuple(8 for _ in shape) or (8,))
     if re.search(r"must match|shapes? cannot be|size mismatch|not broadcastable|inconsistent|does not match", error):
         yield _reshaped(draft, (4, 4))  # in squares nearly everything fits
-        places = [i for i in about if i in draft.tensors] or draft.tensors[1:]
+        places = [i for i in blamed if i in draft.tensors] or draft.tensors[1:]
         for other in (shape[-1:], shape[:1], shape[1:2], (), (1,)):
             for place in places:
                 yield draft.with_arg(place, reshaped(draft.args[place], other))
@@ -209,7 +211,7 @@ def _stilled(value: Value, still: bool) -> Value:
     return replace(value, still=still) if isinstance(value, Tensor) else value
 
 
-def _strings(draft: Draft, error: str, told: Iterable[str], about: tuple[int, ...]) -> Iterator[Draft]:
+def _strings(draft: Draft, error: str, told: Iterable[str], blamed: tuple[int, ...]) -> Iterator[Draft]:
     """Legal values that an error lists, and those the source compares options with, where it is about one in use."""
     used = [v.value for v in draft.args if isinstance(v, Literal) and isinstance(v.value, str)]
     if not used:
@@ -220,11 +222,11 @@ def _strings(draft: Draft, error: str, told: Iterable[str], about: tuple[int, ..
         words += [w for w in re.split(r"[,\s]+|\bor\b|\band\b", listed[1]) if re.fullmatch(r"[A-Za-z][\w-]+", w)]
     if any(word in error for word in used):
         words += told
-        yield from _exchanged(draft, _is_string, _ORDINALS, about)
+        yield from _exchanged(draft, _is_string, _ORDINALS, blamed)
     for word in dict.fromkeys(words):
         if word in ("Tensor", "NoneType", "float", "int", "str", "bool"):
             continue
-        yield from _exchanged(draft, _is_string, (Literal(word),), about)
+        yield from _exchanged(draft, _is_string, (Literal(word),), blamed)
 
 
 def _is_tensor(value: Value) -> bool:
@@ -240,12 +242,12 @@ def _is_number(value: Value) -> bool:
 
 
 def _exchanged(
-    draft: Draft, fits: Callable[[Value], bool], values: tuple[Value, ...], about: tuple[int, ...]
+    draft: Draft, fits: Callable[[Value], bool], values: tuple[Value, ...], blamed: tuple[int, ...]
 ) -> Iterator[Draft]:
     """One argument at a time exchanged: one that is blamed, else any but the first; what its name says comes first."""
     shape = next((v.shape for v in draft.args if isinstance(v, Tensor)), Tensor().shape)
     fitting = [place for place, old in enumerate(draft.args) if fits(old)]
-    places = [place for place in fitting if place in about] or [place for place in fitting if place]
+    places = [place for place in fitting if place in blamed] or [place for place in fitting if place]
     options = {place: (*_named(draft, place), *values) if values is _NUMBERS else values for place in places}
     telling = {place: choices for place, choices in options.items() if len(choices) > len(values)}
     for choices in (telling, {place: c for place, c in options.items() if place not in telling}):

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradsmith.reach.inputs.search._draft import Draft, reshaped
 from gradsmith.reach.inputs.search._index import UNKNOWN, Argument, CallSite, SourceIndex
-from gradsmith.reach.inputs.search._mend import mended
+from gradsmith.reach.inputs.search._mend import about, mended
 from gradsmith.reach.inputs.search._names import by_annotation, likely, told
 from gradsmith.reach.inputs.search._objects import objects_of
 from gradsmith.reach.inputs.search._signature import Parameter, parameters_of
@@ -57,7 +57,7 @@ _FAR: tuple[Value, ...] = (
     Literal(lambda x, *_: x, "lambda x, *_: x"),
 )
 _MOST_SITES = 4
-_NO_MEND = re.compile(r"'(?:int|float|bool|str|NoneType|function)' object (?:has no|is not)")
+_WRONG_TYPE = re.compile(r"'(?:int|float|bool|str|NoneType|function)' object (?:has no|is not)")
 _DEPTH = 4  # a mend of a mend of a mend ...
 _MENDS = 12
 
@@ -68,11 +68,12 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
     module = str(getattr(subject, "__module__", ""))
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     words = index.words(file)
-    waiting: deque[tuple[str, Iterator[Draft]]] = deque()  # mends, with the error each is for
+    waiting: deque[tuple[str, Draft, Iterator[Draft]]] = deque()  # mends, with the draft and the error they are for
     short = name.rpartition(".")[2].rpartition("::")[2]
     plan = _plan(parameters_of(subject), _nearest(index.call_sites(short), file), module)
     while True:
-        draft = next(waiting[0][1], None) if waiting else next(plan, None)
+        parent = waiting[0][1] if waiting else None
+        draft = next(waiting[0][2], None) if waiting else next(plan, None)
         if draft is None:
             if not waiting:
                 return
@@ -81,12 +82,19 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
         if draft.code() in seen:
             continue
         seen.add(draft.code())
-        is_mend = bool(waiting)
         error = yield draft
-        if is_mend and _NO_MEND.search(error):  # what was put in does not suit
+        if not error or (parent is not None and _misfits(draft, parent, error)):
             continue
-        if error and len(waiting) < _DEPTH and all(_gist(draft, error) != met for met, _ in waiting):
-            waiting.appendleft((_gist(draft, error), itertools.islice(mended(draft, error, words, module), _MENDS)))
+        gist = _gist(draft, error)
+        if len(waiting) < _DEPTH and all(gist != met for met, *_ in waiting):
+            waiting.appendleft((gist, draft, itertools.islice(mended(draft, error, words, module), _MENDS)))
+
+
+def _misfits(draft: Draft, parent: Draft, error: str) -> bool:
+    """Whether the error is that a value which was just put in is of the wrong type."""
+    if not _WRONG_TYPE.search(error) or len(draft.args) != len(parent.args):
+        return False
+    return any(draft.args[i].code() != parent.args[i].code() for i in about(draft, error))
 
 
 def _nearest(sites: list[CallSite], file: str) -> list[CallSite]:

@@ -59,8 +59,8 @@ class Tensor:
     """A tensor. Those of floating point require grad.
 
     Args:
-        kind: "normal", "positive", "unit" (between 0 and 1), "simplex" (along the last dim), "complex", "definite"
-            (symmetric, positive), "increasing" (along the last dim), "binary" (0.0 and 1.0), "filter" (short, of as many dims as the signal),
+        kind: "normal", "positive", "unit" (between 0 and 1), "simplex", "increasing" (along the last dim), "complex",
+            "definite" (symmetric, positive), "binary" (0.0 and 1.0), "filter" (short, of as many dims as the signal),
             "index" (integers below `high`), "mask" (bool).
         shape: Its sizes.
         high: The bound of an index.
