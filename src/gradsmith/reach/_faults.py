@@ -14,7 +14,7 @@ from dataclasses import replace
 from gradsmith.check._diagnosis import diagnose
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Comparison, Observation, Observations, wrong
-from gradsmith.reach._intent import Intent, is_flat, not_linear
+from gradsmith.reach._intent import Intent, is_flat, is_near, not_linear
 
 __all__ = ["sorted_by_intent"]
 
@@ -78,8 +78,12 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return intent.kind not in _DIFFERENTIABLE and not any(o.failure for o in observations.of("subset"))
     if finding.rule == "GS312":
         return not _bug_nearby(observations)
-    if finding.rule in ("GS105", "GS106", "GS107"):
-        return intent.kind != "derivative" or _flat_nearby(finding, observations) or finding.rule == "GS105"
+    if finding.rule == "GS105":  # a size may be a contract: pairs, quaternions, the length of a filter
+        return True
+    if finding.rule in ("GS106", "GS107"):
+        return intent.kind != "derivative" or _flat_or_near(finding, observations)
+    if finding.rule in ("GS701", "GS702"):  # where zero means something, or precision, only the derivative tells
+        return intent.kind not in _DIFFERENTIABLE and (finding.rule == "GS702" or "zeros" in finding.sample)
     if finding.rule == "GS103":
         return _handed_on(observations)
     if finding.rule in ("GS102", "GS202"):
@@ -157,6 +161,7 @@ def _is_mistake(c: Comparison, value: Observation) -> bool:
     return bool(words) and "elements of the gradient" not in words
 
 
-def _flat_nearby(finding: Finding, observations: Observations) -> bool:
+def _flat_or_near(finding: Finding, observations: Observations) -> bool:
+    """Whether the gradient goes on where the forward stands still, or is an approximation there."""
     seen = [o for o in observations.of("neighbour") if o.sample == finding.sample and o.wrong]
-    return bool(seen) and all(is_flat(c) for o in seen for c in o.wrong)
+    return bool(seen) and all(is_flat(c) or is_near(c) for o in seen for c in o.wrong)

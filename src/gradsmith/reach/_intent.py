@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gradsmith.check._diagnosis import factor_of
 from gradsmith.check._observation import Comparison, Observation, Observations, wrong
 
-__all__ = ["Intent", "intent_of", "is_flat", "not_linear"]
+__all__ = ["Intent", "intent_of", "is_flat", "is_near", "not_linear"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
         )
     if flat := [c for c in bad if is_flat(c)]:
         return _surrogate(value, flat, bad)
-    if all(_near(c) for c in bad):
+    if all(is_near(c) for c in bad):
         return Intent("derivative", f"the gradient is the derivative, but for small differences in {_names(bad)}")
-    if all(_near(c) or _symmetric_part(c) for c in bad):
+    if all(is_near(c) or _symmetric_part(c) for c in bad):
         why = f"the gradient of {_names(bad)} is the derivative where its input is a symmetric matrix"
         return Intent("projection or convention", why, 'waive=("derivative",)')
     if _random(observations):
@@ -88,7 +88,7 @@ def is_flat(c: Comparison) -> bool:
     return bool(differing) and max(differing) <= 1e-6 * c["scale"]
 
 
-def _near(c: Comparison) -> bool:
+def is_near(c: Comparison) -> bool:
     """Whether it differs by so little that it is an approximation of the derivative, not another thing."""
     return "got_shape" not in c and bool(c["error"] <= 1e-2 * c["scale"])
 

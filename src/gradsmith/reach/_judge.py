@@ -130,6 +130,8 @@ def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: 
     failure: Failure | None = first.get("failure")
     if failure is not None and failure["stage"] == "forward":
         return f"forward raises {failure['type']}: {failure['text']}"
+    if failure is not None and failure["line"].startswith("raise "):
+        return f"its backward refuses it: {failure['type']}: {failure['text']}"
     if report.observations.of("unattached"):
         return "nothing it returns has a gradient on these inputs"
     declared = call.gradient_of is not None or report.subject.get("reference") == "the declared derivative"
