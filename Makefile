@@ -8,7 +8,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install -c constraints.t
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format table rules bench corpus clean FORCE
+.PHONY: help demo test test-all lint format table rules bench corpus field clean FORCE
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,8 +43,11 @@ bench: $(VENV)/.bench  ## time the operations, beside those of other packages
 corpus: $(VENV)/.dev  ## judge the corpus with check, gradcheck and opcheck, and write docs/corpus.md (some minutes)
 	@$(PY) benchmarks/check_corpus.py --docs
 
+field: .field/.installed  ## check real packages in an environment of their own, and write docs/field-report.md (half an hour)
+	@.field/venv/bin/python benchmarks/field.py --docs
+
 clean:  ## remove .venv and the caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .field .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # --- the environment --------------------------------------------------------------------------------
 # Each step leaves a stamp as its last act, so an interrupted one is done again. The stamps lie inside
@@ -89,4 +92,14 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(MOVED) | $(VENV)/.created
 # The other packages come without what they depend on: that would be another torch. Without them, their rows are left out.
 $(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.runtime
 	@$(PIP) --no-deps -r benchmarks/requirements.txt || echo "The packages to compare with were not installed." >&2
+	@touch $@
+
+# Real packages, without what they depend on: that would be another torch. One of them is compiled against this one.
+.field/.installed: docs/field/requirements.txt pyproject.toml constraints.txt $(VENV)/.created
+	@rm -f $@
+	@"$(PYTHON)" -m venv --clear .field/venv
+	@echo "Installing real packages into .field/venv (once, this can take some minutes)" >&2
+	@.field/venv/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt -e '.[record]' numpy setuptools wheel
+	@.field/venv/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation \
+	  -c constraints.txt -r docs/field/requirements.txt
 	@touch $@

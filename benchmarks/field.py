@@ -15,26 +15,19 @@ import re
 import subprocess
 import sys
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from pathlib import Path
+
+import field_report
 
 HERE = Path(__file__).resolve().parent
 FIELD = HERE.parent / "docs" / "field"
-RAN = ("right", "wrong")
 
 
 def packages() -> list[str]:
     """The distributions to check: the first part of the requirements."""
     text = (FIELD / "requirements.txt").read_text().split("# --- what those import")[0]
     return re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
-
-
-def off_cpu(package: str, name: str) -> str:
-    """Why a function cannot run on a CPU; empty where it can."""
-    table = tomllib.loads((FIELD / "not-on-cpu.toml").read_text()).get(package, {})
-    return next((why for pattern, why in table.items() if fnmatchcase(name, pattern)), "")
 
 
 def drive_of(package: str) -> Path | None:
@@ -71,15 +64,31 @@ def _read(output: bytes) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("packages", nargs="*", help="only these")
-    parser.add_argument("--folder", type=Path, default=Path(".field"), help="where the reports go")
-    parser.add_argument("--docs", action="store_true", help="write docs/field-report.md")
+    parser.add_argument("--folder", type=Path, default=HERE.parent / ".field" / "reports", help="where the reports go")
+    parser.add_argument("--docs", action="store_true", help="write docs/field-report.md, of all packages")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="packages checked at once")
+    parser.add_argument(
+        "--kept", action="store_true", help="take the reports that are there, and check only what is new"
+    )
     options = parser.parse_args()
     chosen = options.packages or packages()
-    folder = options.folder.resolve()
-    with ThreadPoolExecutor(2) as pool:
-        reports = dict(zip(chosen, pool.map(lambda p: check(p, folder / p), chosen), strict=True))
-    for package, report in reports.items():
-        print(package, {k: len(v["functions"]) for k, v in report.items() if k != "seconds"}, report["seconds"])
+
+    def report(package: str) -> dict[str, dict]:
+        there = options.folder.resolve() / package / "report.json"
+        if options.kept and there.exists():
+            return json.loads(there.read_text())
+        return check(package, there.parent)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        reports = {}
+        for package, told in zip(chosen, pool.map(report, chosen), strict=True):
+            reports[package] = told
+            row = field_report.Row(package, told, {}, {})
+            print(f"{package}: {len(row.either)} of {len(row.able)} exercised, {len(list(row.findings()))} findings")
+    if options.docs:
+        page = FIELD.parent / "field-report.md"
+        field_report.write(reports, page, importlib.metadata.version("torch"))
+        print(f"wrote {page}")
 
 
 if __name__ == "__main__":

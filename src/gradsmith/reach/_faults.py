@@ -89,7 +89,7 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
     if finding.rule == "GS103":
         return _handed_on(observations)
     if finding.rule in ("GS102", "GS202"):
-        return intent.kind in ("random", "loss scaler")
+        return intent.kind in ("random", "loss scaler", "surrogate", "straight-through")
     return False
 
 
