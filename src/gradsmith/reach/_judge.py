@@ -104,9 +104,13 @@ def _named(found: Found, call: Call) -> dict[str, str]:
 def _judged(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
     """The check of one call; or why it could not be run."""
     result = _checked(found, *fit(subject, call), options, seconds)
-    if isinstance(result, str) and call.source == "recorded":  # what else it holds may be of less precision
+    if call.source == "recorded" and _fails(result):  # what else it holds may be of less precision
         result = _checked(found, *fit(subject, call, precise=False), options, seconds)
     return result
+
+
+def _fails(result: Judged | str) -> bool:
+    return isinstance(result, str) or "failure" in result.report.observations.first("call")
 
 
 def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
