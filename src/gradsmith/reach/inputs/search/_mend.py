@@ -38,7 +38,7 @@ _RANK = (
     r"dim(?:ension)?s? ?(?:==|of|must be|should be) ?(\d)",
 )
 _WANTS_TENSOR = (
-    r"must be Tensor|'(?:float|int|bool|str|tuple)' object (?:has no attribute|is not subscriptable)|"
+    r"must be (?:either )?(?:an? )?(?:torch\.)?Tensor|can only save variables|'(?:float|int|bool|str|tuple)' object (?:has no attribute|is not subscriptable)|"
     r"not (?:float|int|bool)"
 )
 _WANTS_NUMBER = (
@@ -178,10 +178,12 @@ def _sizes(draft: Draft, error: str, blamed: tuple[int, ...]) -> Iterator[Draft]
             yield _reshaped(draft, (*shape[:-1], last))
     if re.search(r"divisible|even\b|power of (?:2|two)", error):
         yield _reshaped(draft, tuple(8 for _ in shape) or (8,))
-    if re.search(r"must match|shapes? cannot be|size mismatch|not broadcastable|inconsistent|does not match", error):
+    if re.search(
+        r"must match|shapes? cannot be|size mismatch|not broadcastable|inconsistent|does not match|be broadcast", error
+    ):
         yield _reshaped(draft, (4, 4))  # in squares nearly everything fits
         places = [i for i in blamed if i in draft.tensors] or draft.tensors[1:]
-        for other in (shape[-1:], shape[:1], shape[1:2], (), (1,)):
+        for other in (shape[-1:], shape[:1], shape[1:2], (1, *shape[1:]), (*shape[:-1], 1), (), (1,)):
             for place in places:
                 yield draft.with_arg(place, reshaped(draft.args[place], other))
             if len(places) > 1:
@@ -189,7 +191,7 @@ def _sizes(draft: Draft, error: str, blamed: tuple[int, ...]) -> Iterator[Draft]
     if re.search(r"same number of dimensions as", error):  # an index for gather
         indices = tuple(i for i, v in enumerate(draft.args) if isinstance(v, Tensor) and v.kind == "index")
         yield _all_reshaped(draft, indices, (*shape[:-1], 1))
-    if re.search(r"[Kk]ernel size", error):
+    if re.search(r"[Kk]ernel size|[Oo]utput size is too small", error):
         yield _reshaped(draft, (1, 1, 8, 8))
         filters = tuple(i for i, v in enumerate(draft.args) if isinstance(v, Tensor) and v.kind == "filter")
         for sizes in _FILTERS:
@@ -214,10 +216,10 @@ def _stilled(value: Value, still: bool) -> Value:
 def _strings(draft: Draft, error: str, told: Iterable[str], blamed: tuple[int, ...]) -> Iterator[Draft]:
     """Legal values that an error lists, and those the source compares options with, where it is about one in use."""
     used = [v.value for v in draft.args if isinstance(v, Literal) and isinstance(v.value, str)]
-    if not used:
-        return
     words = re.findall(r"['\"]([A-Za-z][\w-]{0,30})['\"]", error)
     listed = re.search(r"(?:[Aa]vailable|one of|supported|valid|choose from|expected)\W+([\w\-, ]+)", error)
+    if not used and not (listed and blamed):
+        return
     if listed:
         words += [w for w in re.split(r"[,\s]+|\bor\b|\band\b", listed[1]) if re.fullmatch(r"[A-Za-z][\w-]+", w)]
     if any(word in error for word in used):
@@ -226,7 +228,7 @@ def _strings(draft: Draft, error: str, told: Iterable[str], blamed: tuple[int, .
     for word in dict.fromkeys(words):
         if word in ("Tensor", "NoneType", "float", "int", "str", "bool"):
             continue
-        yield from _exchanged(draft, _is_string, (Literal(word),), blamed)
+        yield from _exchanged(draft, _is_string if used else lambda v: True, (Literal(word),), blamed)
 
 
 def _is_tensor(value: Value) -> bool:

@@ -69,6 +69,7 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     words = index.words(file)
     waiting: deque[tuple[str, Draft, Iterator[Draft]]] = deque()  # mends, with the draft and the error they are for
+    learned: dict[tuple[int, str], Value] = {}  # for a value that is refused in a place, one that is not
     short = name.rpartition(".")[2].rpartition("::")[2]
     plan = _plan(parameters_of(subject), _nearest(index.call_sites(short), file), module)
     while True:
@@ -79,6 +80,7 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
                 return
             waiting.popleft()
             continue
+        draft = _with(draft, learned)
         if draft.code() in seen:
             continue
         seen.add(draft.code())
@@ -86,8 +88,25 @@ def proposals(subject: Any, name: str, index: SourceIndex) -> Generator[Draft, s
         if not error or (parent is not None and _misfits(draft, parent, error)):
             continue
         gist = _gist(draft, error)
+        if parent is not None and gist != waiting[0][0]:
+            learned.update(_exchange(draft, parent, waiting[0][0]))
         if len(waiting) < _DEPTH and all(gist != met for met, *_ in waiting):
             waiting.appendleft((gist, draft, itertools.islice(mended(draft, error, words, module), _MENDS)))
+
+
+def _with(draft: Draft, learned: dict[tuple[int, str], Value]) -> Draft:
+    for place, value in enumerate(draft.args):
+        draft = draft.with_arg(place, learned.get((place, value.code()), value))
+    return draft
+
+
+def _exchange(draft: Draft, parent: Draft, error: str) -> dict[tuple[int, str], Value]:
+    """The value that took another's place, where the error was about that alone."""
+    blamed = about(parent, error)
+    if len(blamed) != 1 or len(draft.args) != len(parent.args):
+        return {}
+    old, new = parent.args[blamed[0]], draft.args[blamed[0]]
+    return {(blamed[0], old.code()): new} if isinstance(old, Literal) and isinstance(new, Literal) else {}
 
 
 def _misfits(draft: Draft, parent: Draft, error: str) -> bool:
