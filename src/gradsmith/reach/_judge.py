@@ -98,7 +98,20 @@ def _described(blank: Verdict, first: Judged, findings: list[Finding], notes: li
 
 
 def _named(found: Found, call: Call) -> dict[str, str]:
-    return {"call": describe(found.name, call), "pin": pin(found.id, call), "source": call.source}
+    return {"call": describe(found.name, call), "pin": _pinned(found, call), "source": call.source}
+
+
+def _pinned(found: Found, call: Call, options: str = "") -> str:
+    """The call to paste, with what is declared of it; one that holds objects is made by the lines that lead to it."""
+    written = pin(found.id, call)
+    if "..." in written:
+        if not options:
+            return ""
+        written = (
+            f'@gs.cases("{found.id}")\ndef _():\n    ...  # the lines that call it: while they run, it is recorded'
+        )
+    head = f'@gs.cases("{found.id}"'
+    return written.replace(f"{head})", f"{head}, {options})", 1) if options else written
 
 
 def _judged(found: Found, subject: Any, call: Call, options: Options, seconds: float) -> Judged | str:
@@ -190,8 +203,7 @@ def _confirmed(
 
 
 def _declaration(found: Found, judged: Judged) -> str:
-    """The pinned call with the intent on top, to paste."""
+    """The call with the intent on top, to paste."""
     if not judged.intent.options or judged.intent.kind == "declared":
         return ""
-    first, rest = pin(found.id, judged.call).split(")\n", 1)
-    return f"{first}, {judged.intent.options})\n{rest}"
+    return _pinned(found, judged.call, judged.intent.options)
