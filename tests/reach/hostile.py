@@ -28,11 +28,16 @@ class {name}(Function):
         return 2 * x * grad
 """
 
+# A lock that is taken twice: no signal gets a thread out of it.
+_DEADLOCK = (
+    "lock = ctypes.create_string_buffer(64); take = ctypes.CDLL(None).pthread_mutex_lock; take(lock); take(lock)"
+)
+
 _HOSTILE = {
     "Right": ("pass", "pass"),
     "Segfault": ("pass", "ctypes.string_at(0)"),
     "Exits": ("os._exit(3)", "pass"),
-    "Hangs": ("pass", "sum(range(10**12))"),
+    "Hangs": ("pass", _DEADLOCK),
     "Loops": ("pass", "while True: pass"),
     "Memory": ("big = torch.ones(10**12)", "pass"),
     "Prints": ('os.write(1, b"noise" * 10**6); print("noise" * 10**6)', 'os.write(2, b"noise" * 10**6)'),

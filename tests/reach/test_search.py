@@ -208,3 +208,21 @@ def test_pinned_call_is_the_call(found: Any) -> None:
     assert [(a.shape, a.dtype, a.requires_grad) for a in again if isinstance(a, torch.Tensor)] == [
         (a.shape, a.dtype, a.requires_grad) for a in result.call.args if isinstance(a, torch.Tensor)
     ]
+
+
+@pytest.mark.parametrize(
+    ("default", "written"),
+    [
+        ("torch.tensor(2.0)", "torch.tensor(2.)"),
+        ("float('inf')", 'float("inf")'),
+        ("torch.float64", "torch.float64"),
+        ("object()", "... (object)"),
+        ("'mean'", "'mean'"),
+    ],
+    ids=["tensor", "inf", "dtype", "object", "word"],
+)
+def test_default_is_written_as_python(found: Any, default: str, written: str) -> None:
+    result = found(function("return x * 2", parameters=f"x, what={default}"))
+    lines = pin("searched:X", result.call)
+    assert lines.splitlines()[-1].endswith(f", {written}")
+    assert ("put in what stands for ..." in lines) is written.startswith("...")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ _START = 120.0  # seconds for a child to import torch and say so, on a slow disk
 _IMPORT = 90.0  # for one module to be imported, beyond what stops it from within
 _MARGIN = 15.0  # beyond the time of a function, after which a child that does not answer is ended
 
+_PYTHON = sysconfig.get_path("stdlib")
 Told = Callable[[str], None]
 
 
@@ -79,7 +81,10 @@ class Runner:
             answer = self._ask(("find", self.target, tuple(skip), self.options), _IMPORT, listen)
             if isinstance(answer, Package):
                 ended = [Unread(module, "", why) for module, why in skip.items()]
-                self.package = replace(answer, unread=(*answer.unread, *ended))
+                found = tuple(
+                    f if f.reachable or f.module not in skip else replace(f, why=skip[f.module]) for f in answer.found
+                )
+                self.package = replace(answer, found=found, unread=(*answer.unread, *ended))
                 return self.package
             if isinstance(answer, UsageError):
                 raise answer
@@ -185,11 +190,12 @@ def _words(lost: _Lost, limit: float) -> str:
 
 
 def _where(stack: str) -> str:
-    """The innermost line of the stack that is neither torch's nor ours."""
+    """The innermost line of the stack that is neither torch's, nor Python's, nor ours."""
     for line in stack.splitlines():
         place = line.strip().removeprefix('File "')
         file, _, rest = place.partition('", line ')
-        if rest and "/torch/" not in file and "/gradsmith/" not in file and "multiprocessing" not in file:
+        foreign = file.startswith(_PYTHON) and "site-packages" not in file
+        if rest and not foreign and "/torch/" not in file and "/gradsmith/reach/" not in file:
             number, _, name = rest.partition(" in ")
             return f" at {file}:{number} in {name}"
     return ""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from gradsmith.errors import UsageError
 from gradsmith.reach._found import Found, Package
 from gradsmith.reach._options import Options
@@ -84,12 +82,6 @@ class Sources:
         if subject is None:
             yield Tried(why=why)
             return
-        if isinstance(subject, type) and issubclass(subject, torch.nn.Module):
-            try:
-                subject = subject()
-            except Exception:  # noqa: BLE001  (a class of the package)
-                yield Tried(why="an nn.Module that takes arguments to be made: make one and give it to gradsmith.check")
-                return
         result = search(subject, found.name, self.index, tries=self.options.tries, seconds=seconds, told=told)
         if result.call is not None:
             yield Tried(subject, (result.call,), result.second, tries=result.tries)

@@ -31,6 +31,7 @@ def fit(subject: Any, call: Call, precise: bool = True) -> tuple[Any, Call]:
     free = [i for i, a in enumerate(args) if not (isinstance(a, torch.Tensor) and id(a) in held)]
     if len(free) == len(args):
         return subject, replace(call, args=args, kwargs=kwargs, subject=subject)
+
     def function(*chosen: Any, **options: Any) -> Any:
         given = list(args)
         for place, value in zip(free, chosen, strict=True):

@@ -38,7 +38,8 @@ _RANK = (
     r"dim(?:ension)?s? ?(?:==|of|must be|should be) ?(\d)",
 )
 _WANTS_TENSOR = (
-    r"must be (?:either )?(?:an? )?(?:torch\.)?Tensor|can only save variables|'(?:float|int|bool|str|tuple)' object (?:has no attribute|is not subscriptable)|"
+    r"must be (?:either )?(?:an? )?(?:torch\.)?Tensor|can only save variables|"
+    r"'(?:float|int|bool|str|tuple)' object (?:has no attribute|is not subscriptable)|"
     r"not (?:float|int|bool)"
 )
 _WANTS_NUMBER = (
@@ -86,6 +87,8 @@ def _understood(
     yield from _ranks(draft, error, blamed)
     yield from _sizes(draft, error, blamed)
     yield from _strings(draft, error, words, blamed)
+    if given := re.search(r"different than None at position (\d+), but the corresponding forward input", error):
+        yield draft.with_arg(int(given[1]) - 1, Tensor("positive", ()))
     if "NoneType" in error:
         yield from _exchanged(
             draft, lambda v: isinstance(v, Literal) and v.value is None, (Tensor(), Literal(1)), blamed
@@ -218,7 +221,7 @@ def _strings(draft: Draft, error: str, told: Iterable[str], blamed: tuple[int, .
     used = [v.value for v in draft.args if isinstance(v, Literal) and isinstance(v.value, str)]
     words = re.findall(r"['\"]([A-Za-z][\w-]{0,30})['\"]", error)
     listed = re.search(r"(?:[Aa]vailable|one of|supported|valid|choose from|expected)\W+([\w\-, ]+)", error)
-    if not used and not (listed and blamed):
+    if "invalid combination of arguments" in error or not (used or (listed and blamed)):
         return
     if listed:
         words += [w for w in re.split(r"[,\s]+|\bor\b|\band\b", listed[1]) if re.fullmatch(r"[A-Za-z][\w-]+", w)]

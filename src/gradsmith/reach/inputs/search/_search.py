@@ -84,10 +84,10 @@ def search(
                 instance = subject()
         except Exception as error:  # noqa: BLE001  (a class of the package)
             return SearchResult(why=f"{subject.__name__}() raises {type(error).__name__}: {text_of(error)}"[:400])
-        return _of_instance(search(instance, name, index, tries=tries, seconds=seconds), instance)
-    result = _Run(subject, name, index).until(tries, end)
+        return _of_instance(search(instance, name, index, tries=tries, seconds=seconds, told=told), instance)
+    result = _Run(subject, name, index, told).until(tries, end)
     if result.call is None and result.broken is None and _GROUP.search(result.why) and _start_group():
-        result = _Run(subject, name, index).until(tries, end)
+        result = _Run(subject, name, index, told).until(tries, end)
     return result
 
 
@@ -114,8 +114,8 @@ def _start_group() -> bool:
 class _Run:
     """One way through the proposals."""
 
-    def __init__(self, subject: Any, name: str, index: SourceIndex) -> None:
-        self.subject = subject
+    def __init__(self, subject: Any, name: str, index: SourceIndex, told: Callable[[Call], None]) -> None:
+        self.subject, self.told = subject, told
         self.plan = proposals(subject, name, index)
         self.failures: list[tuple[Draft, Attempt]] = []
 
@@ -137,6 +137,7 @@ class _Run:
             call = draft.call()
         except Exception as error:  # noqa: BLE001  (a shape that a kind of tensor does not have)
             return Attempt("forward", text_of(error)), None
+        self.told(call)
         return attempt(self.subject, call, seconds), call
 
     def _next(self, seen: Attempt) -> Draft | None:
@@ -175,5 +176,6 @@ def _why(failures: list[tuple[Draft, Attempt]]) -> str:
             told = max(dict.fromkeys(errors), key=errors.count)
             told = told.partition(". This could be because")[0]
             where = f"{stage}: " if stage in ("forward", "backward") else ""
-            return f"{len(failures)} calls were tried; {where}{told}"[:400]
+            tries = f"{len(failures)} calls were" if len(failures) > 1 else "1 call was"
+            return f"{tries} tried; {where}{told}"[:400]
     return "no call could be thought of"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ class Literal:
 
     Args:
         value: It.
-        code: How it is written; `repr` where empty.
+        text: How it is written; `repr` where empty. What has no such form is written as `...` with its type.
     """
 
     value: Any
@@ -28,7 +29,14 @@ class Literal:
         return copy.copy(self.value) if isinstance(self.value, (list, dict)) else self.value
 
     def code(self) -> str:
-        return self.text or repr(self.value)
+        if self.text:
+            return self.text
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            return f'float("{self.value}")'
+        said = repr(self.value)
+        if isinstance(self.value, torch.Tensor):
+            return f"torch.{said}"
+        return f"... ({type(self.value).__name__})" if said.startswith("<") or " at 0x" in said else said
 
 
 _FLOAT: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
