@@ -157,6 +157,10 @@ def test_backward_that_never_runs(found: Any, backward: str, broken: bool) -> No
     assert (result.broken is not None) is broken
 
 
+def test_backward_that_never_runs_beside_tries_without_a_gradient(found: Any) -> None:
+    assert found(function("return x * slope", "return g * torch.linear(g), None", "x, slope")).broken is not None
+
+
 def test_reasons_of_those_that_are_not_reached(found: Any) -> None:
     assert "None for every input" in found(function("return x * 2", "return None"), tries=8).why
     assert found(function("raise RuntimeError('Torch not compiled with CUDA enabled')")).tries == 3

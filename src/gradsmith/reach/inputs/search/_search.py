@@ -159,7 +159,7 @@ class _Run:
 
 def _broken(failures: list[tuple[Draft, Attempt]]) -> Call | None:
     """A call whose backward raises by its own fault, where at least half of all backwards that ran do the same."""
-    behind = [(d, _BUG.search(a.error) and a.error) for d, a in failures if a.stage != "forward"]
+    behind = [(d, _BUG.search(a.error) and a.error) for d, a in failures if a.stage == "backward"]
     told = [error for _, error in behind if error]
     common = max(dict.fromkeys(told), key=told.count, default=None)
     if common is None or 2 * told.count(common) < len(behind):
