@@ -8,6 +8,7 @@ A = operators.DenseLinearOperator(a)
 lo.sqrt_inv_matmul(A, b).sum().backward()
 lo.pivoted_cholesky(A, rank=3).sum().backward()
 A.diagonalization(method="lanczos")[0].sum().backward()
+operators.ToeplitzLinearOperator(b[:, 0] + 5).diagonalization(method="lanczos")[0].sum().backward()
 lo.dsmm(torch.eye(5).double().to_sparse(), b).sum().backward()
 with settings.max_cholesky_size(1), settings.fast_computations(True, True, True):
     A = operators.AddedDiagLinearOperator(operators.DenseLinearOperator(a), operators.DiagLinearOperator(a.diagonal()))

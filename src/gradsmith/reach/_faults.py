@@ -24,7 +24,6 @@ _NOTES = (
     "GS303",  # None is how an author says that an input has no gradient
     "GS306",
     "GS307",  # the parameters of a module among the arguments, which adjoint methods also pass one by one
-    "GS308",
     "GS309",
     "GS311",
     "GS401",
@@ -64,6 +63,8 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return True
     if finding.rule.startswith(_REPEATED) and observations.first("random numbers").get("backward"):
         return True  # a backward that draws gives another gradient each time
+    if finding.rule == "GS308":
+        return not _summed_to_wrong(observations)
     if finding.rule == "GS201":
         return _only_some_ignore(observations)
     if finding.rule in ("GS101", "GS104"):
@@ -91,6 +92,14 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
     if finding.rule in ("GS102", "GS202"):
         return intent.kind in ("random", "loss scaler", "surrogate", "straight-through")
     return False
+
+
+def _summed_to_wrong(observations: Observations) -> bool:
+    """Whether the engine sums a gradient of another shape to one that is wrong; most are meant to be summed."""
+    rows = [r for o in observations.of("returned") for r in o.data["rows"] if r["returned"] is not None and r["needs"]]
+    other = {r["name"] for r in rows if r["returned"]["shape"] != r["input"]["shape"]}
+    bad = [c for o in observations.of("value") for c in o.wrong if not c.get("missing") and not is_near(c)]
+    return any(c["name"] in other and not is_flat(c) for c in bad)
 
 
 def _not_silent(observations: Observations) -> bool:

@@ -58,8 +58,7 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
     if all(is_near(c) for c in bad):
         return Intent("derivative", f"the gradient is the derivative, but for small differences in {_names(bad)}")
     if all(is_near(c) or _symmetric_part(c) for c in bad):
-        why = f"the gradient of {_names(bad)} is the derivative where its input is a symmetric matrix"
-        return Intent("projection or convention", why, 'waive=("derivative",)')
+        return Intent("derivative", f"the gradient of {_names(bad)} is the derivative where it is a symmetric matrix")
     if _random(observations):
         return Intent("random", "forward or backward draws random numbers", 'waive=("derivative",)')
     if factor := _common_factor(bad):
