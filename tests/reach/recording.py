@@ -7,7 +7,7 @@ import textwrap
 
 import torch
 
-from gradsmith.reach.inputs._record_pickle import dumps, loads
+from gradsmith.reach.inputs.record._pickle import dumps, loads
 
 
 class Scale(torch.autograd.Function):

@@ -10,8 +10,7 @@ import torch
 import gradsmith as gs
 from gradsmith.errors import UsageError
 from gradsmith.reach._found import Package
-from gradsmith.reach.inputs import _cases_write
-from gradsmith.reach.inputs.cases import Cases, load_cases
+from gradsmith.reach.inputs.cases import Cases, _write, load_cases
 
 
 class Clip(torch.autograd.Function):
@@ -51,8 +50,8 @@ def ones(*size):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setattr(_cases_write, "REGISTERED", fresh := {})
-    monkeypatch.setattr("gradsmith.reach.inputs._cases_run.REGISTERED", fresh)
+    monkeypatch.setattr(_write, "REGISTERED", fresh := {})
+    monkeypatch.setattr("gradsmith.reach.inputs.cases._run.REGISTERED", fresh)
     return fresh
 
 

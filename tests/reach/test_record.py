@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import gradsmith as gs
-from gradsmith.reach.inputs._record_pickle import dumps
-from gradsmith.reach.inputs._record_recorder import _MOST_TRIES
+from gradsmith.reach.inputs.record._pickle import dumps
+from gradsmith.reach.inputs.record._recorder import _MOST_TRIES
 from tests.reach.recording import Full, Mode, Scale, Take, ones
 
 HOME = Take.__module__
@@ -52,7 +52,7 @@ def test_a_call_without_gradients_makes_room_for_one_with_them():
 
 def test_a_hot_loop_is_recorded_a_few_times_only(monkeypatch):
     made = []
-    monkeypatch.setattr("gradsmith.reach.inputs._record_recorder.dumps", lambda *a: made.append(a) or dumps(*a))
+    monkeypatch.setattr("gradsmith.reach.inputs.record._recorder.dumps", lambda *a: made.append(a) or dumps(*a))
     with gs.record() as calls:
         for size in range(200, 1, -1):
             Take.apply(ones(size), size)

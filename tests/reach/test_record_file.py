@@ -8,9 +8,9 @@ import torch
 
 import gradsmith as gs
 from gradsmith.errors import UsageError
-from gradsmith.reach.inputs import _record_frames as frames
-from gradsmith.reach.inputs._record_pickle import dumps, loads
+from gradsmith.reach.inputs.record import _frames as frames
 from gradsmith.reach.inputs.record import load_calls
+from gradsmith.reach.inputs.record._pickle import dumps, loads
 from tests.reach.recording import REPLAY, Scale, Take, copied, ones, python, recorded, written
 
 HOME = Take.__module__

@@ -22,13 +22,13 @@ from typing import Any
 
 import click
 
-from gradsmith.reach.inputs import _record_frames
-from gradsmith.reach.inputs._record_frames import Frame
+from gradsmith.reach.inputs.record import _frames
+from gradsmith.reach.inputs.record._frames import Frame
 
 __all__ = ["record"]
 
 CALLS = Path(".gradsmith", "calls")
-_HOOK = Path(_record_frames.__file__).with_name("_record_site")
+_HOOK = Path(_frames.__file__).with_name("_site")
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -64,7 +64,7 @@ def record(output: Path, command: tuple[str, ...]) -> None:
         raise _NoCommand(f"there is no command {command[0]!r}; write: gradsmith record -- COMMAND...")
     with tempfile.TemporaryDirectory(prefix="gradsmith-record-") as folder:
         code = _run(command, folder)
-        frames = _record_frames.best(frame for part in sorted(Path(folder).glob("*.part")) for frame in _read(part))
+        frames = _frames.best(frame for part in sorted(Path(folder).glob("*.part")) for frame in _read(part))
         notes = sorted({line for note in Path(folder).glob("*.note") for line in note.read_text().splitlines()})
     for note in notes[:3]:
         click.echo(f"gradsmith: not recorded: {note}", err=True)
@@ -123,11 +123,11 @@ def _in_foreground() -> bool:
 
 def _read(part: Path) -> Iterator[Frame]:
     with contextlib.suppress(OSError):
-        yield from _record_frames.read(part)
+        yield from _frames.read(part)
 
 
 def _write(output: Path, frames: list[Frame]) -> None:
-    _record_frames.write(output, frames)
+    _frames.write(output, frames)
     ignore = output.parent / ".gitignore"
     if output == CALLS and not ignore.exists():
         ignore.write_text("*\n")  # recorded calls are large, and are made again at will

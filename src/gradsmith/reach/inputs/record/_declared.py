@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsmith.declare import DeclaredFunction
 from gradsmith.declare._private import is_compiling
-from gradsmith.reach.inputs._record_private import aside
+from gradsmith.reach.inputs.record._private import aside
 
 __all__ = ["unwatch_declared", "watch_declared"]
 

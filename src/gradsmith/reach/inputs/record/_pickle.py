@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from gradsmith.reach.inputs._record_describe import kind_of, tensors_in
-from gradsmith.reach.inputs._record_private import is_unreal, unseen
+from gradsmith.reach.inputs.record._describe import kind_of, tensors_in
+from gradsmith.reach.inputs.record._private import is_unreal, unseen
 
 __all__ = ["MOST_BYTES", "Unreal", "Unsaved", "dumps", "importable", "loads", "require_cloudpickle"]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import gradsmith
-from gradsmith.reach.inputs._record_describe import in_words, signature, tensors_in
-from gradsmith.reach.inputs._record_frames import MOST_CALLS, Frame
-from gradsmith.reach.inputs._record_pickle import Unreal, Unsaved, dumps, importable
-from gradsmith.reach.inputs._record_private import operator_call, unwatch, watch
+from gradsmith.reach.inputs.record._describe import in_words, signature, tensors_in
+from gradsmith.reach.inputs.record._frames import MOST_CALLS, Frame
+from gradsmith.reach.inputs.record._pickle import Unreal, Unsaved, dumps, importable
+from gradsmith.reach.inputs.record._private import operator_call, unwatch, watch
 
 __all__ = ["Recorder", "declared_too", "identity", "start", "stop"]
 
@@ -197,15 +197,15 @@ def stop(recorder: Recorder) -> None:
         _running = tuple(r for r in _running if r is not recorder)
         if not _running:
             unwatch()
-            if "gradsmith.reach.inputs._record_declared" in sys.modules:
-                from gradsmith.reach.inputs._record_declared import unwatch_declared
+            if "gradsmith.reach.inputs.record._declared" in sys.modules:
+                from gradsmith.reach.inputs.record._declared import unwatch_declared
 
                 unwatch_declared()
 
 
 def declared_too() -> None:
     """Meet calls of declared gradients as well; whoever has not imported `gradsmith.declare` has none."""
-    from gradsmith.reach.inputs._record_declared import watch_declared
+    from gradsmith.reach.inputs.record._declared import watch_declared
 
     watch_declared(_met)
 

@@ -13,9 +13,9 @@ import torch
 from gradsmith.errors import UsageError
 from gradsmith.reach._found import Found
 from gradsmith.reach.inputs._call import Call
-from gradsmith.reach.inputs._record_describe import map_tensors, tensors_in
-from gradsmith.reach.inputs._record_frames import Frame, best, read, write
-from gradsmith.reach.inputs._record_pickle import loads
+from gradsmith.reach.inputs.record._describe import map_tensors, tensors_in
+from gradsmith.reach.inputs.record._frames import Frame, best, read, write
+from gradsmith.reach.inputs.record._pickle import loads
 
 if TYPE_CHECKING:
     from gradsmith.check import Report

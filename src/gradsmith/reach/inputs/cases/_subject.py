@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gradsmith.errors import UsageError
-from gradsmith.reach.inputs._record_recorder import identity
+from gradsmith.reach.inputs.record._recorder import identity
 
 __all__ = ["Subject", "is_maker", "subject_of"]
 

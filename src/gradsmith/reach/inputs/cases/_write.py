@@ -10,7 +10,7 @@ from typing import Any
 
 from gradsmith.errors import UsageError
 from gradsmith.reach.inputs._call import Call
-from gradsmith.reach.inputs._cases_subject import Subject, is_maker, subject_of
+from gradsmith.reach.inputs.cases._subject import Subject, is_maker, subject_of
 
 __all__ = ["REGISTERED", "Case", "case", "cases"]
 

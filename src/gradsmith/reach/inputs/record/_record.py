@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gradsmith.errors import UsageError
-from gradsmith.reach.inputs._record_calls import Recorded, RecordedCall, load_calls
-from gradsmith.reach.inputs._record_pickle import Unsaved, require_cloudpickle
-from gradsmith.reach.inputs._record_recorder import Recorder, start, stop
+from gradsmith.reach.inputs.record._calls import Recorded, RecordedCall, load_calls
+from gradsmith.reach.inputs.record._pickle import Unsaved, require_cloudpickle
+from gradsmith.reach.inputs.record._recorder import Recorder, start, stop
 
-__all__ = ["Recorded", "RecordedCall", "load_calls", "record", "recording"]
+__all__ = ["record", "recording"]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import torch
 from gradsmith.errors import UsageError
 from gradsmith.reach._found import Package
 from gradsmith.reach.inputs._call import Call
-from gradsmith.reach.inputs._cases_write import REGISTERED, Case
+from gradsmith.reach.inputs.cases._write import REGISTERED, Case
 from gradsmith.reach.inputs.record import Recorded, recording
 
 __all__ = ["NAME", "Cases", "load_cases"]

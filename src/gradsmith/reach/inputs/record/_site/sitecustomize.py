@@ -25,13 +25,13 @@ def _hand_on() -> None:
 
 
 def _watch(folder: str) -> None:
-    from gradsmith.reach.inputs._record_hook import begin
+    from gradsmith.reach.inputs.record._hook import begin
 
     begin(folder)
 
 
 def _watch_declared(folder: str) -> None:
-    from gradsmith.reach.inputs._record_recorder import declared_too
+    from gradsmith.reach.inputs.record._recorder import declared_too
 
     declared_too()
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gradsmith.reach.inputs._record_frames import Frame, append
-from gradsmith.reach.inputs._record_recorder import Recorder, start
+from gradsmith.reach.inputs.record._frames import Frame, append
+from gradsmith.reach.inputs.record._recorder import Recorder, start
 
 __all__ = ["begin"]
 
