@@ -92,8 +92,9 @@ def _totals(rows: list[Row]) -> list[str]:
     found = [(r, *f) for r in rows for f in r.findings()]
     shown = [f for f in found if f[0].confirmed.get(f[1], {}).get(f[2])]
     seconds = sum(r.seconds["guessed"] for r in rows)
+    total = sum(len(r.able) + len(r.off) for r in rows)
     return [
-        f"* {len(rows)} packages, {sum(len(r.able) + len(r.off) for r in rows)} functions, {able} of them run on a CPU.",
+        f"* {len(rows)} packages, {total} functions, {able} of them can run on a CPU.",
         f"* Exercised without any input written by hand: {_share(searched, able)}.",
         f"* Exercised with a few recorded lines beside it: {_share(either, able)}.",
         f"* Findings: {len(found)} in {len({(f[0].package, f[1]) for f in found})} functions; {len(shown)} of them "

@@ -14,6 +14,8 @@ import pytest
 
 from tests.reach.hostile import write_package
 
+pytestmark = pytest.mark.xdist_group("survival")  # what they share is made once
+
 
 def gradsmith(folder: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 __all__ = ["Found", "Package", "Unread"]
 
@@ -59,6 +59,7 @@ class Package:
         search: Folders that must be on the search path for its modules to be imported.
         found: In the order of file and line.
         unread: Modules that did not import; what they define was found by reading them.
+        remarks: What the user should know of the cases beside it, one sentence each.
     """
 
     target: str
@@ -67,4 +68,5 @@ class Package:
     root: str = ""
     search: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
-    unread: tuple[Unread, ...] = field(default=())
+    unread: tuple[Unread, ...] = ()
+    remarks: tuple[str, ...] = ()

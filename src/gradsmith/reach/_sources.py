@@ -16,7 +16,7 @@ from gradsmith.reach.inputs.cases import Cases, load_cases
 from gradsmith.reach.inputs.record import Recorded, load_calls
 from gradsmith.reach.inputs.search import SourceIndex, search
 
-__all__ = ["Sources", "Tried", "files_of", "with_recorded"]
+__all__ = ["Sources", "Tried", "completed", "files_of"]
 
 CALLS = Path(".gradsmith", "calls")  # where `gradsmith record` writes
 _MOST_FILES = 5000  # of a package, that are read for calls
@@ -97,15 +97,24 @@ def recorded_calls(options: Options) -> Recorded | None:
     return load_calls(place) if options.calls or place.is_file() else None
 
 
-def with_recorded(package: Package, options: Options) -> Package:
-    """The package with functions that only a recording knows: those made by calls, in ways no reading sees."""
-    recorded = recorded_calls(options)
-    if recorded is None:
-        return package
-    files, known = set(files_of(package)), {f.id for f in package.found}
-    places = {(f.file, f.name) for f in package.found}
-    more = [f for f in recorded.ids() if f.file in files and f.id not in known and (f.file, f.name) not in places]
-    return replace(package, found=(*package.found, *more))
+def completed(package: Package, options: Options) -> Package:
+    """The package with functions that only a recording knows, made by calls in ways no reading sees; and with remarks
+    on cases that are for nothing in it.
+
+    Raises:
+        UsageError: a file of cases does not run, or what was recorded cannot be read.
+    """
+    cases = load_cases(package, options.cases)
+    if cases.errors:
+        raise UsageError("; ".join(f"{file}: {why}" for file, why in cases.errors.items()))
+    recorded, more = recorded_calls(options), []
+    if recorded is not None:
+        files, known = set(files_of(package)), {f.id for f in package.found}
+        places = {(f.file, f.name) for f in package.found}
+        more = [f for f in recorded.ids() if f.file in files and f.id not in known and (f.file, f.name) not in places]
+    found = (*package.found, *more)
+    names = [package.name, *(f.module.partition(".")[0] for f in found), *(f.id for f in found)]
+    return replace(package, found=found, remarks=tuple(cases.unmatched(names)))
 
 
 def files_of(package: Package) -> list[str]:

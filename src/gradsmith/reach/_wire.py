@@ -24,7 +24,7 @@ def from_text(text: str) -> tuple[Package, Options]:
     package = data["package"]
     package["found"] = tuple(Found(**f) for f in package["found"])
     package["unread"] = tuple(Unread(**u) for u in package["unread"])
-    package["search"] = tuple(package["search"])
+    package |= {name: tuple(package[name]) for name in ("search", "remarks")}
     options = {name: _tuples(value) for name, value in data["options"].items()}
     return Package(**package), Options(**options)
 

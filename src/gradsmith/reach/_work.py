@@ -67,11 +67,11 @@ def _judge(package: Package, found: Found, options: Options, told: Callable[[Any
 
 
 def _find(target: str, skip: Collection[str], options: Options, told: Callable[[str], None]) -> Package | UsageError:
-    from gradsmith.reach._sources import with_recorded
+    from gradsmith.reach._sources import completed
     from gradsmith.reach.find import find
 
     try:
-        return with_recorded(find(target, progress=told, skip=skip), options)
+        return completed(find(target, progress=told, skip=skip), options)
     except UsageError as error:
         return error
 

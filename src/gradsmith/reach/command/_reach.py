@@ -46,7 +46,9 @@ def reach(target: str, given: dict[str, Any]) -> PackageReport:
         write_baseline(baseline, verdicts, known, asked_for(options), options.fast)
         verdicts, remarks = suppressed(verdicts, read_baseline(baseline), options)
     seconds = time.monotonic() - started
-    return PackageReport(package, verdicts, interrupted=interrupted, seconds=seconds, remarks=remarks)
+    return PackageReport(
+        package, verdicts, interrupted=interrupted, seconds=seconds, remarks=[*package.remarks, *remarks]
+    )
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gradsmith.errors import UsageError
-from gradsmith.reach.inputs.record._calls import Recorded, RecordedCall, load_calls
+from gradsmith.reach.inputs.record._calls import Recorded
 from gradsmith.reach.inputs.record._pickle import Unsaved, require_cloudpickle
 from gradsmith.reach.inputs.record._recorder import Recorder, start, stop
 
