@@ -37,7 +37,6 @@ _NOTES = (
     "GS804",
     "GS9",  # read in the source, not seen to do harm: what does harm has a finding by value beside it
 )
-_BUGS = ("AttributeError", "IndexError", "KeyError", "NameError", "TypeError", "UnboundLocalError")
 _DIFFERENTIABLE = ("", "derivative")  # whose second derivative is that of the forward
 _REPEATED = ("GS2", "GS406", "GS407", "GS5", "GS7", "GS801", "GS802", "GS807")
 
@@ -75,10 +74,12 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) 
         return not any(o.wrong for o in observations.of("transform") if o.data["transform"] == "autocast")
     if finding.rule in ("GS206", "GS208"):
         return _in_place(observations)
+    if finding.rule == "GS313":
+        return intent.kind not in _DIFFERENTIABLE
     if finding.rule == "GS304":
         return intent.kind not in _DIFFERENTIABLE and not any(o.failure for o in observations.of("subset"))
-    if finding.rule == "GS312":
-        return not _bug_nearby(observations)
+    if finding.rule == "GS312":  # a neighbour may be illegal, and an error is honest; but float64 is the same numbers
+        return not any(o.failure for o in observations.of("precision"))
     if finding.rule == "GS105":  # a size may be a contract: pairs, quaternions, the length of a filter
         return True
     if finding.rule in ("GS106", "GS107"):
@@ -125,13 +126,6 @@ def _in_place(observations: Observations) -> bool:
     """Whether an input is written to by an operation in place, which returns it."""
     written = [w for o in observations.of("mutation") for w in o.data["written"] if w["what"] == "input"]
     return bool(written) and all(w.get("returned") for w in written)
-
-
-def _bug_nearby(observations: Observations) -> bool:
-    """Whether backward fails for other values, or in float64, with an error that is no refusal of them."""
-    seen = [o for o in observations.of("neighbour") if o.data.get("kind") in ("values", "index")]
-    failures = [o.failure for o in (*seen, *observations.of("precision")) if o.failure is not None]
-    return any(f["stage"] == "backward" and f["type"] in _BUGS for f in failures)
 
 
 def _of_guess(finding: Finding, observations: Observations) -> bool:
