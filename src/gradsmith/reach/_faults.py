@@ -14,7 +14,7 @@ from dataclasses import replace
 from gradsmith.check._diagnosis import diagnose
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Comparison, Observation, Observations, wrong
-from gradsmith.reach._intent import Intent, is_flat, is_near, not_linear
+from gradsmith.reach._intent import Intent, is_flat, is_near, is_symmetric_part, not_linear
 
 __all__ = ["sorted_by_intent"]
 
@@ -51,19 +51,19 @@ def sorted_by_intent(
     kept: list[Finding] = []
     noted: list[Finding] = []
     for finding in findings:
-        note = finding.note or (intent.kind != "declared" and _may_be_meant(finding, intent, observations))
+        note = finding.note or (intent.kind != "declared" and _may_be_meant(finding, intent, observations, guessed))
         note = note or (guessed and _of_guess(finding, observations))
         (noted if note else kept).append(replace(finding, note=note))
     return kept, noted
 
 
-def _may_be_meant(finding: Finding, intent: Intent, observations: Observations) -> bool:
+def _may_be_meant(finding: Finding, intent: Intent, observations: Observations, guessed: bool) -> bool:
     if finding.rule.startswith(_NOTES):
         return True
     if finding.rule.startswith(_REPEATED) and observations.first("random numbers").get("backward"):
         return True  # a backward that draws gives another gradient each time
     if finding.rule == "GS308":
-        return not _summed_to_wrong(observations)
+        return guessed or intent.kind not in (*_DIFFERENTIABLE, "random") or not _summed_to_wrong(observations)
     if finding.rule == "GS201":
         return _only_some_ignore(observations)
     if finding.rule in ("GS101", "GS104"):
@@ -100,7 +100,7 @@ def _summed_to_wrong(observations: Observations) -> bool:
     rows = [r for o in observations.of("returned") for r in o.data["rows"] if r["returned"] is not None and r["needs"]]
     other = {r["name"] for r in rows if r["returned"]["shape"] != r["input"]["shape"]}
     bad = [c for o in observations.of("value") for c in o.wrong if not c.get("missing") and not is_near(c)]
-    return any(c["name"] in other and not is_flat(c) for c in bad)
+    return any(c["name"] in other and not is_flat(c) and not is_symmetric_part(c) for c in bad)
 
 
 def _not_silent(observations: Observations) -> bool:

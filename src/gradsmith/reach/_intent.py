@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gradsmith.check._diagnosis import factor_of
 from gradsmith.check._observation import Comparison, Observation, Observations, wrong
 
-__all__ = ["Intent", "intent_of", "is_flat", "is_near", "not_linear"]
+__all__ = ["Intent", "intent_of", "is_flat", "is_near", "is_symmetric_part", "not_linear"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
         return _surrogate(value, flat, bad)
     if all(is_near(c) for c in bad):
         return Intent("derivative", f"the gradient is the derivative, but for small differences in {_names(bad)}")
-    if all(is_near(c) or _symmetric_part(c) for c in bad):
+    if all(is_near(c) or is_symmetric_part(c) for c in bad):
         return Intent("derivative", f"the gradient of {_names(bad)} is the derivative where it is a symmetric matrix")
     if _random(observations):
         return Intent("random", "forward or backward draws random numbers", 'waive=("derivative",)')
@@ -92,7 +92,7 @@ def is_near(c: Comparison) -> bool:
     return "got_shape" not in c and bool(c["error"] <= 1e-2 * c["scale"])
 
 
-def _symmetric_part(c: Comparison) -> bool:
+def is_symmetric_part(c: Comparison) -> bool:
     """Whether the symmetric parts of the matrices agree: what the function is of a symmetric matrix has no other."""
     shape = c["shape"]
     if "got_shape" in c or len(shape) < 2 or shape[-1] != shape[-2] or c["places"] is not None:
