@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gradsmith.check._bench import Bench
 from gradsmith.check._options import other_options, with_number
-from gradsmith.check._sample import Sample, is_float
+from gradsmith.check._sample import Sample, is_float, is_symmetric
 from gradsmith.check.source._source import source_text
 
 __all__ = ["Neighbour", "neighbours", "shrunk"]
@@ -34,7 +34,7 @@ class Neighbour:
 
 def neighbours(bench: Bench) -> Iterator[Neighbour]:
     """Symmetric matrices stay symmetric: what a function is of others it need not say."""
-    symmetric = [i for i, t in enumerate(bench.sample.tensors) if _is_symmetric(t)]
+    symmetric = [i for i, t in enumerate(bench.sample.tensors) if is_symmetric(t)]
     for neighbour in _all(bench):
         tensors = list(neighbour.sample.tensors)
         for i in symmetric:
@@ -45,15 +45,11 @@ def neighbours(bench: Bench) -> Iterator[Neighbour]:
             yield replace(neighbour, sample=neighbour.sample.with_tensors(neighbour.sample.name, tensors))
 
 
-def _is_symmetric(t: torch.Tensor) -> bool:
-    """Whether it holds symmetric matrices, and not just one number."""
-    if not is_float(t) or t.dim() < 2 or t.shape[-1] != t.shape[-2] or t.shape[-1] < 2 or not t.numel():
-        return False
-    return bool(torch.isclose(t, t.mT, rtol=1e-4).all()) and not bool((t == t.reshape(-1)[0]).all())
-
-
 def _all(bench: Bench) -> Iterator[Neighbour]:
     yield from _values(bench)
+    if bench.subject.kind == "custom_op" and any(not is_float(t) for t in bench.sample.tensors):
+        bench.skip("other sizes", "a kernel need not look whether what the integers point to is there")
+        return
     yield from _sizes(bench)
     yield from _unequal(bench)
     yield from _dimensions(bench)
@@ -166,9 +162,6 @@ _MORE_SIZES = (2, 3, 8, 17, 33, 65)
 
 def _sizes(bench: Bench) -> Iterator[Neighbour]:
     sample = bench.sample
-    if bench.subject.kind == "custom_op" and any(not is_float(t) for t in sample.tensors):
-        bench.skip("other sizes", "a kernel need not look whether what the integers point to is there")
-        return
     # Integers may point into what would be cut off, and a kernel need not look before it writes there.
     indexed = any(not is_float(t) and t.dtype != torch.bool for t in sample.tensors)
     for old, positions in _positions(sample).items():

@@ -14,7 +14,7 @@ from gradsmith.check._subject import Subject
 from gradsmith.declare._tree import Structure, flatten, leaf_names, unflatten
 from gradsmith.errors import DeclarationError, UsageError
 
-__all__ = ["Sample", "is_tiny", "sample_of", "unusable"]
+__all__ = ["Sample", "is_symmetric", "is_tiny", "sample_of", "unusable"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,13 @@ class Sample:
 
 def is_float(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
+
+
+def is_symmetric(t: torch.Tensor) -> bool:
+    """Whether it holds symmetric matrices, and not just one number."""
+    if not is_float(t) or t.dim() < 2 or t.shape[-1] != t.shape[-2] or t.shape[-1] < 2 or not t.numel():
+        return False
+    return bool(torch.isclose(t, t.mT, rtol=1e-4).all()) and not bool((t == t.reshape(-1)[0]).all())
 
 
 def is_tiny(dtype: torch.dtype) -> bool:

@@ -50,9 +50,12 @@ def sorted_by_intent(
     """
     kept: list[Finding] = []
     noted: list[Finding] = []
-    for finding in findings:
+    found = list(findings)
+    overwritten = any(f.rule == "GS207" for f in found)
+    for finding in found:
         note = finding.note or (intent.kind != "declared" and _may_be_meant(finding, intent, observations, guessed))
         note = note or (guessed and _of_guess(finding, observations))
+        note = note or (overwritten and finding.rule in ("GS801", "GS802", "GS807"))  # the same gradient, used again
         (noted if note else kept).append(replace(finding, note=note))
     return kept, noted
 
@@ -62,6 +65,8 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations, 
         return True
     if finding.rule.startswith(_REPEATED) and observations.first("random numbers").get("backward"):
         return True  # a backward that draws gives another gradient each time
+    if finding.rule == "GS205":  # who calls it may lay the gradient out as its view wants it
+        return any("view size is not compatible" in line for line in finding.evidence)
     if finding.rule == "GS308":
         return guessed or intent.kind not in (*_DIFFERENTIABLE, "random") or not _summed_to_wrong(observations)
     if finding.rule == "GS201":

@@ -10,6 +10,7 @@ from gradsmith.check._bench import Bench, Trial
 from gradsmith.check._compare import compare, inner
 from gradsmith.check._observation import Comparison, wrong
 from gradsmith.check._reference import Reference
+from gradsmith.check._sample import is_symmetric
 from gradsmith.declare._private import forward_ad
 
 __all__ = ["double_backward", "forward_mode"]
@@ -35,7 +36,7 @@ def _one_position(bench: Bench, reference: Reference, position: str, with_gradie
         return
     # An input for which None is returned has no gradient, and its author says so: it has no second one either.
     judged = [i for i in bench.judged(sample) if trial.grads[i] is not None]
-    weights = {i: bench.random_like(sample.tensors[i], f"v{i}") for i in judged}
+    weights = {i: _direction(bench, sample.tensors[i], f"v{i}") for i in judged}
     grads = {i: trial.grads[i] for i in judged if trial.grads[i] is not None}
     tracked = {i: grad for i, grad in grads.items() if grad is not None and grad.requires_grad}
     wanted = [trial.leaves[i] for i in judged] + (g if with_gradient else [])
@@ -67,6 +68,12 @@ def _one_position(bench: Bench, reference: Reference, position: str, with_gradie
     silent = not tracked or all(f is None for f in found)
     status = "right" if not any(wrong(c) for c in comparisons) else "silent" if silent else "wrong"
     bench.see("second order", condition=position, comparisons=comparisons, silent=silent, status=status)
+
+
+def _direction(bench: Bench, tensor: torch.Tensor, key: str) -> torch.Tensor:
+    """A random direction; of a symmetric matrix a symmetric one, as a function of such has no other derivative."""
+    found = bench.random_like(tensor, key)
+    return (found + found.mT) / 2 if is_symmetric(tensor) else found
 
 
 def _like_the_reference(
@@ -149,7 +156,7 @@ def _along(
     if target.numel() == 0:
         return None
     size = min(max(float(target.abs().double().mean()), 1e-3), 1e3)
-    direction = bench.random_like(target, f"u{i}{k}") * size
+    direction = _direction(bench, target, f"u{i}{k}") * size
     plain = [c.detach() for c in g]
     largest = 0.0
 
