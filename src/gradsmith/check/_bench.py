@@ -43,6 +43,7 @@ class Trial:
     tracked: list[int] = field(default_factory=list)  # outputs that have a gradient
     cotangents: list[torch.Tensor] = field(default_factory=list)  # one for each of those
     grads: list[torch.Tensor | None] = field(default_factory=list)  # one for each leaf
+    overwritten: list[int] = field(default_factory=list)  # incoming gradients that backward wrote to; they are put back
     failure: Failure | None = None
 
     @property
@@ -268,8 +269,10 @@ class Bench:
         if kept and [version_of(g) for g in trial.cotangents] != versions:
             # The backward wrote to them, and may have returned them: that is found once, and not by every law.
             trial.grads = [None if g is None else g.clone() for g in trial.grads]
-            for given, before in zip(trial.cotangents, kept, strict=True):
-                given.detach().copy_(before)
+            for place, (given, before) in enumerate(zip(trial.cotangents, kept, strict=True)):
+                if not torch.equal(given.nan_to_num(), before.nan_to_num()):  # else a view was reshaped
+                    trial.overwritten.append(place)
+                    given.detach().copy_(before)
         return trial.ok
 
     def evaluate(self, sample: Sample, function: Callable[..., Any] | None = None) -> list[torch.Tensor] | None:

@@ -193,8 +193,8 @@ def mutation(bench: Bench) -> None:
     ]
     written += [
         {"what": "incoming gradient", "name": f"the incoming gradient of {trial.names[p]}"}
-        for p, a, b in zip(trial.tracked, untouched, cotangents, strict=True)
-        if not _same(a, b)  # the version counts what is done to the shape of a view, too
+        for k, (p, a, b) in enumerate(zip(trial.tracked, untouched, cotangents, strict=True))
+        if k in trial.overwritten or not _same(a, b)  # the version counts views of another shape, too
     ]
     if any(w["what"] == "input" for w in written):  # a saved input is the same memory: one name is enough
         written = [w for w in written if w["what"] != "saved tensor"]
