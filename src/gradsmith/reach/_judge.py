@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from gradsmith.check import check
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Failure
@@ -158,6 +160,8 @@ def _checked(found: Found, subject: Any, call: Call, options: Options, seconds: 
     findings, notes = sorted_by_intent(told, intent, report.observations, guessed=guessed)
     if guessed and any(callable(a) for a in call.args):  # what it should return is not known
         findings, notes = _apart(findings, notes, lambda f: not f.rule.startswith(("GS1", "GS2", "GS5")))
+    if _shares_objects(call):  # an object that two threads share need not be made for it
+        findings, notes = _apart(findings, notes, lambda f: f.condition != "two threads at once")
     return Judged(call, report, intent, findings, notes)
 
 
@@ -165,6 +169,11 @@ def _numbers(subject: Any, call: Call) -> dict[str, float]:
     """The arguments that are numbers, by the names of their parameters."""
     named = {**dict(zip(Subject(subject).parameter_names, call.args, strict=False)), **call.kwargs}
     return {name: value for name, value in named.items() if type(value) in (int, float)}
+
+
+def _shares_objects(call: Call) -> bool:
+    plain = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device, tuple, list, dict)
+    return any(not isinstance(a, plain) and not callable(a) for a in (*call.args, *call.kwargs.values()))
 
 
 def _apart(
