@@ -261,7 +261,7 @@ number = 3
 @pytest.mark.parametrize(
     ("source", "arguments", "words"),
     [
-        (SOURCE, ["FILE::Double"], "give at least one --input"),
+        (SOURCE, ["FILE::Double", "--thorough"], "without --input"),
         (SOURCE, ["FILE::Double", "--input", "3:int64:0..9"], "integer"),
         (SOURCE, ["FILE::Dubble", "--input", "3"], "Double"),
         (SOURCE, ["FILE::constant", "--input", "3"], "does not change with the inputs"),
@@ -279,7 +279,7 @@ number = 3
 def test_the_command_ends_with_two(tmp_path: Path, source, arguments, words):
     file = tmp_path / f"subject_{abs(hash(source))}.py"
     file.write_text(source)
-    result = CliRunner().invoke(main, ["check", "--fast", *[a.replace("FILE", str(file)) for a in arguments]])
+    result = CliRunner().invoke(main, ["check", *[a.replace("FILE", str(file)) for a in arguments]])
     assert result.exit_code == 2, result.output
     assert words.lower() in result.stderr.lower()
     assert "Traceback" not in result.stderr

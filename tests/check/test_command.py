@@ -198,7 +198,9 @@ class TestCheck:
 
 class TestBadUse:
     def test_no_inputs(self, fake: FakeCheck, subject: str):
-        assert "give at least one --input, such as --input 3x4" in refused("check", subject)
+        """They are searched then, and what holds for one call is refused."""
+        assert "--arg: it means nothing without --input" in refused("check", subject, "--arg", "eps=1")
+        assert "--device: it means nothing without --input" in refused("check", subject, "--device", "cpu")
         assert not fake.calls
 
     def test_what_the_check_refuses(self, fake: FakeCheck, subject: str):
@@ -364,7 +366,7 @@ def check(subject, inputs, **options):
         options["progress"](done, 3, "[what]")
     return Report(Observations([Observation("subject", data={"name": "Größe"})]))
 module.check = check
-import gradsmith.check.command._command as command
+import gradsmith.check.command._single as command
 command._MARGIN = 0.0
 import gradsmith.check.command._progress as progress
 progress._PATIENCE = 0.0

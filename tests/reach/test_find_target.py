@@ -149,7 +149,10 @@ class TestInstalled:
         assert set(found.files) == NAMES
         assert (found.version, found.search) == ("1.2", (str(folder / "project" / layout),))
 
-    def test_a_package_in_src_that_is_not_installed(self, folder: Path) -> None:
+    def test_a_package_in_src_that_is_not_installed(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in [n for n in sys.modules if n.partition(".")[0] == "pkg"]:  # of other tests in this process
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setattr(sys, "path", [p for p in sys.path if not (Path(p) / "pkg").exists()])
         write(folder / "src", PACKAGE)
         assert set(resolve("pkg").files) == NAMES
         assert set(resolve("pkg.deep").files) == {"pkg.deep", "pkg.deep.more"}

@@ -110,7 +110,7 @@ def make(power):
         @staticmethod
         def backward(ctx, grad):
             (x,) = ctx.saved_tensors
-            return grad.add_(0) * power * x ** (power - 1)
+            return grad.mul_(power) * x ** (power - 1)
 
     return Power.apply
 
