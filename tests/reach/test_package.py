@@ -240,8 +240,8 @@ def test_the_other_formats_say_the_same(report, folder):
     run = json.loads((folder / "out.sarif").read_text())["runs"][0]
     faults = [r for r in run["results"] if r["level"] == "error"]
     lines = FUNCTIONS.splitlines()
-    found = {r["ruleId"]: r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in faults}
-    assert "class Penalty" in "\n".join(lines[found["GS503"] - 2 : found["GS503"]])
+    starts = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in faults if r["ruleId"] == "GS503"]
+    assert any("class Penalty" in lines[start - 1] for start in starts)
     assert "OneIsWrong" in (folder / "out.html").read_text()
 
 

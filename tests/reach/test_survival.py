@@ -47,7 +47,7 @@ EXPECTED = {
     "Segfault": "crashed",
     "Exits": "crashed",
     "Hangs": "timed out",
-    "Loops": "not exercised",
+    "Loops": "timed out",
     "Memory": "out of memory",
     "Writes": "wrong",
     "Never": "not exercised",

@@ -68,7 +68,14 @@ class Sample:
 
     def described(self) -> list[dict[str, Any]]:
         return [
-            {"name": n, "shape": list(t.shape), "dtype": _dtype(t), "requires_grad": g, "layout": layout_of(t)}
+            {
+                "name": n,
+                "shape": list(t.shape),
+                "dtype": _dtype(t),
+                "requires_grad": g,
+                "layout": layout_of(t),
+                "symmetric": is_symmetric(t),
+            }
             for n, t, g in zip(self.names, self.tensors, self.needs, strict=True)
         ]
 

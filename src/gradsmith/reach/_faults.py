@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradsmith.check._diagnosis import diagnose
+from gradsmith.check._diagnosis import diagnose, factor_of
 from gradsmith.check._finding import Finding
 from gradsmith.check._observation import Comparison, Observation, Observations, wrong
 from gradsmith.reach._intent import Intent, is_flat, is_near, is_symmetric_part, not_linear
@@ -82,7 +82,8 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations, 
     if finding.rule == "GS313":
         return intent.kind not in _DIFFERENTIABLE
     if finding.rule == "GS304":
-        return intent.kind not in _DIFFERENTIABLE and not any(o.failure for o in observations.of("subset"))
+        shared = ("projection or convention", "random", "loss scaler")  # what each gets may depend on who else does
+        return intent.kind in shared and not any(o.failure for o in observations.of("subset"))
     if finding.rule == "GS312":  # a neighbour may be illegal, and an error is honest; but float64 is the same numbers
         return not any(o.failure for o in observations.of("precision"))
     if finding.rule == "GS105":  # a size may be a contract: pairs, quaternions, the length of a filter
@@ -90,7 +91,7 @@ def _may_be_meant(finding: Finding, intent: Intent, observations: Observations, 
     if finding.rule in ("GS106", "GS107"):
         return intent.kind != "derivative" or _flat_or_near(finding, observations) or _given_along(observations)
     if finding.rule == "GS808":  # slow on a neighbour is no hang
-        return bool(observations.of("call"))
+        return "failure" not in observations.first("call")
     if finding.rule in ("GS701", "GS702"):  # where zero means something, or precision, only the derivative tells
         return intent.kind not in _DIFFERENTIABLE and (finding.rule == "GS702" or "zeros" in finding.sample)
     if finding.rule == "GS103":
@@ -117,7 +118,10 @@ def _not_silent(observations: Observations) -> bool:
 def _handed_on(observations: Observations) -> bool:
     """Whether the incoming gradient goes as it is to another input than the one that is returned: a rerouting."""
     value = next((o for o in observations.of("value") if o.wrong), None)
-    return value is not None and all(c.get("missing") or c["name"] in value.data.get("passed", []) for c in value.wrong)
+    if value is None:
+        return False
+    passed = value.data.get("passed", [])
+    return all(c.get("missing") or (c["name"] in passed and not c["scale"]) for c in value.wrong)
 
 
 def _only_beside(observations: Observations) -> bool:
@@ -136,7 +140,9 @@ def _in_place(observations: Observations) -> bool:
 def _of_guess(finding: Finding, observations: Observations) -> bool:
     if finding.rule == "GS101":  # a function of square matrices may well be one of symmetric ones
         bad = [c for o in observations.of("value") for c in o.wrong]
-        return any(len(c["shape"]) > 1 and c["shape"][-1] == c["shape"][-2] for c in bad)
+        return any(
+            is_symmetric_part(c) and "transpose" not in diagnose(o) for o in observations.of("value") for c in bad
+        )
     return False
 
 
@@ -178,6 +184,9 @@ def _given_along(observations: Observations) -> bool:
 
 
 def _flat_or_near(finding: Finding, observations: Observations) -> bool:
-    """Whether the gradient goes on where the forward stands still, or is an approximation there."""
+    """Whether the gradient goes on where the forward stands still, is an approximation there, or is scaled."""
     seen = [o for o in observations.of("neighbour") if o.sample == finding.sample and o.wrong]
-    return bool(seen) and all(is_flat(c) or is_near(c) for o in seen for c in o.wrong)
+    bad = [c for o in seen for c in o.wrong]
+    if finding.rule == "GS107" and all(factor_of(c) is not None for c in bad):
+        return True  # the option is the factor, and was 1 at first
+    return bool(bad) and all(is_flat(c) or is_near(c) for c in bad)

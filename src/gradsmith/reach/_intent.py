@@ -57,7 +57,8 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
         return _surrogate(value, flat, bad)
     if all(is_near(c) for c in bad):
         return Intent("derivative", f"the gradient is the derivative, but for small differences in {_names(bad)}")
-    if all(is_near(c) or is_symmetric_part(c) for c in bad):
+    symmetric = [i["name"] for i in observations.first("subject").get("inputs", []) if i.get("symmetric")]
+    if all(is_near(c) or (c["name"] in symmetric and is_symmetric_part(c)) for c in bad):
         return Intent("derivative", f"the gradient of {_names(bad)} is the derivative where it is a symmetric matrix")
     if _random(observations):
         return Intent("random", "forward or backward draws random numbers", 'waive=("derivative",)')
@@ -66,6 +67,10 @@ def intent_of(observations: Observations, *, declared: bool, numbers: Mapping[st
         if not right:
             words = f"the gradient is {factor:.4g} times the derivative of the forward"
             return Intent("multiple of the derivative", words, _multiple(value, bad, factor, numbers or {}))
+        why = (
+            f"the gradient of {_names(bad)} is {factor:.4g} times the derivative, and that of {_names(right)} is right"
+        )
+        return Intent("projection or convention", why, 'waive=("derivative",)')
     return Intent(
         "projection or convention",
         f"the gradient of {_names(bad)} is neither the derivative nor a multiple of it",
@@ -117,10 +122,10 @@ def _multiple(value: Observation, bad: list[Comparison], factor: float, numbers:
     if len(bad) != 1 or bad[0]["name"] not in value.data.get("identity", []):
         return 'waive=("derivative",)'
     x = _word(bad[0])
-    for name, number in numbers.items():
-        if abs(factor) not in (0, 1) and abs(abs(factor) - abs(number)) < 1e-6 * abs(factor):
-            sign = "" if factor * number > 0 else "-"
-            return f"gradient_of=lambda {x}, {name}: {sign}{name} * {x}"
+    same = [n for n, number in numbers.items() if abs(abs(factor) - abs(number)) < 1e-6 * abs(factor)]
+    if len(same) == 1:
+        sign = "" if factor * numbers[same[0]] > 0 else "-"
+        return f"gradient_of=lambda {x}, {same[0]}: {sign}{same[0]} * {x}"
     return f"gradient_of=lambda {x}, *_: {factor:.6g} * {x}"
 
 

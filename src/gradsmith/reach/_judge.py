@@ -21,7 +21,7 @@ from gradsmith.reach._intent import Intent, intent_of
 from gradsmith.reach._limits import memory_limit, wants_memory
 from gradsmith.reach._options import Options
 from gradsmith.reach._sources import Sources, Tried
-from gradsmith.reach._verdict import GUESSES, Verdict
+from gradsmith.reach._verdict import GUESSES, Kind, Verdict
 from gradsmith.reach.inputs._call import Call
 from gradsmith.reach.inputs._replay import fit
 from gradsmith.reach.inputs.search import describe, pin
@@ -31,6 +31,7 @@ __all__ = ["judge"]
 Told = Callable[[dict[str, str]], None]
 _MOST_CALLS = 3  # of one source that are checked
 _ENOUGH = 15.0  # seconds for a fast check on inputs that are a guess
+_HANGS = "it did not come back within"  # as the search says of a call
 _TO_FIND = 0.4  # share of the time the search for inputs may take
 
 
@@ -78,7 +79,8 @@ def _verdict(blank: Verdict, groups: Iterable[Tried], options: Options, started:
             return replace(_described(blank, judged[0], findings, notes), tries=tries)
         reasons += [group.why] if group.why else []
     why = next(iter(reasons), "no call of it was found")
-    return replace(blank, kind="out of memory" if wants_memory(why) else "not exercised", why=why, tries=tries)
+    kind: Kind = "timed out" if _HANGS in why else "out of memory" if wants_memory(why) else "not exercised"
+    return replace(blank, kind=kind, why=why, tries=tries)
 
 
 def _described(blank: Verdict, first: Judged, findings: list[Finding], notes: list[Finding]) -> Verdict:
@@ -86,6 +88,7 @@ def _described(blank: Verdict, first: Judged, findings: list[Finding], notes: li
     return replace(
         blank,
         kind="wrong" if findings else "right",
+        why=next((f"not all was tried: {s['why']}" for s in first.report.skipped if s["what"] == "what remained"), ""),
         source=first.call.source,
         source_where=first.call.where,
         call=named["call"],

@@ -109,7 +109,7 @@ def completed(package: Package, options: Options) -> Package:
         raise UsageError("; ".join(f"{file}: {why}" for file, why in cases.errors.items()))
     recorded, more = recorded_calls(options), []
     if recorded is not None:
-        files, known = set(files_of(package)), {f.id for f in package.found}
+        files, known = {f.file for f in package.found}, {f.id for f in package.found}
         places = {(f.file, f.name) for f in package.found}
         more = [f for f in recorded.ids() if f.file in files and f.id not in known and (f.file, f.name) not in places]
     found = (*package.found, *more)

@@ -64,7 +64,7 @@ def check(target: str, **options: Any) -> None:
     author wrote (gradsmith_cases.py), on calls that were recorded (gradsmith record), or on inputs that are searched.
     Or it is one subject, FILE.py::Name or package.module:Name, checked on the inputs given.
 
-    Ends with 0 where nothing is wrong, with 1 where something is, and with 2 where it could not be checked.
+    Ends with 0 where nothing is wrong, with 1 where something is, and with 2 where the question makes no sense.
 
     \b
     gradsmith check entmax --fast --jobs 2

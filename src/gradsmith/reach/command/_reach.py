@@ -25,14 +25,14 @@ def reach(target: str, given: dict[str, Any]) -> PackageReport:
         UsageError: there is no such target, or the configuration or the baseline cannot be read.
     """
     started = time.monotonic()
-    config = read_config(Path.cwd())
+    place, only = _split(target)
+    config = read_config(Path(place).resolve() if Path(place).exists() else Path.cwd())
     options = options_of(config, **given)
     baseline: Path | None = given["baseline"] or config.baseline
     update: bool = given["update_baseline"]
     if update and baseline is None:
         raise UsageError("--update-baseline: there is no baseline to write; name it with --baseline FILE")
     known = read_baseline(baseline, missing_ok=update) if baseline is not None else None
-    place, only = _split(target)
     verdicts: list[Verdict] = []
     interrupted = False
     with ProgressBar() as progress:
@@ -45,10 +45,10 @@ def reach(target: str, given: dict[str, Any]) -> PackageReport:
     if update and baseline is not None:
         write_baseline(baseline, verdicts, known, asked_for(options), options.fast)
         verdicts, remarks = suppressed(verdicts, read_baseline(baseline), options)
+    cut = [f"{v.found.id}: {v.why}" for v in verdicts if v.kind in ("right", "wrong") and v.why]
+    told = list(dict.fromkeys([*package.remarks, *remarks, *cut]))
     seconds = time.monotonic() - started
-    return PackageReport(
-        package, verdicts, interrupted=interrupted, seconds=seconds, remarks=[*package.remarks, *remarks]
-    )
+    return PackageReport(package, verdicts, interrupted=interrupted, seconds=seconds, remarks=told)
 
 
 def _split(target: str) -> tuple[str, str]:

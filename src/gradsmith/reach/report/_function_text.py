@@ -67,7 +67,7 @@ def _inside(verdict: Verdict, places: Places | None) -> Iterator[Block]:
 
 def paste(why: str, lines: str) -> Iterator[Block]:
     """Lines for the file of cases."""
-    yield _paragraph(f"{why}, put this in {CASES_FILE}:", indent=2, hanging=2)
+    yield _paragraph(f"{why}, put this in {CASES_FILE}, below `import torch, gradsmith as gs`:", indent=2, hanging=2)
     yield Verbatim("\n".join(f"    {line}".rstrip() for line in clean(lines).strip("\n").splitlines()))
 
 

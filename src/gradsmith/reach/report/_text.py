@@ -26,7 +26,7 @@ __all__ = ["render"]
 _STYLE = {"right": "green", "wrong": "bold red", "known": "yellow", **dict.fromkeys(BROKEN, "bold red")}
 _SOURCE = {"case": "cases", "recorded": "recorded calls", "call site": "call sites", "search": "search"}
 _SHORT = {"multiple of the derivative": "multiple", "projection or convention": "convention"}
-_ROOM_FOR_MATRIX = 110  # columns from which the table also says what each transform does
+_ROOM_FOR_MATRIX = 100  # columns from which the table also says what each transform does
 _MOST_CODES = 4  # of one function, in the table
 _MOST_WORDS = 300  # characters of a reason; the error itself may be a page
 

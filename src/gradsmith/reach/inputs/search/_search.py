@@ -169,7 +169,7 @@ def _broken(failures: list[tuple[Draft, Attempt]]) -> Call | None:
 
 def _why(failures: list[tuple[Draft, Attempt]]) -> str:
     """What was met by the calls that got furthest."""
-    order = ("not finite", "no gradient", "backward", "forward")
+    order = ("not finite", "backward", "no gradient", "forward")
     for stage in order:
         errors = [a.error for _, a in failures if a.stage == stage]
         if errors:
