@@ -186,3 +186,88 @@ def test_a_declared_gradient_is_judged_as_declared():
     findings, _ = sorted_by_intent(report.findings, intent, report.observations)
     assert intent.kind == "declared"
     assert [f.rule for f in findings] == ["GS101"]
+
+
+class Transposed(Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x.mm(weight.t())
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad.mm(weight), x.t().mm(grad)
+
+
+class SignLost(Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a - b
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+class Rerouted(Function):
+    @staticmethod
+    def forward(ctx, x, instead):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad
+
+
+class ThresholdWithX(Function):
+    @staticmethod
+    def forward(ctx, x, threshold):
+        ctx.save_for_backward(x, threshold)
+        return (x > threshold).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, threshold = ctx.saved_tensors
+        slope = grad / (1 + (x - threshold).abs()) ** 2
+        return (slope, -slope.sum().reshape(threshold.shape)) if ctx.needs_input_grad[0] else (None, None)
+
+
+class Solve(Function):
+    """Of a symmetric matrix: its gradient is the symmetric part of the derivative."""
+
+    @staticmethod
+    def forward(ctx, matrix, right):
+        solution = torch.cholesky_solve(right, torch.linalg.cholesky(matrix))
+        ctx.save_for_backward(matrix, solution)
+        return solution
+
+    @staticmethod
+    def backward(ctx, grad):
+        matrix, solution = ctx.saved_tensors
+        left = torch.linalg.solve(matrix, grad)
+        product = -left @ solution.mT
+        return (product + product.mT) / 2, left
+
+
+def spd(n):
+    root = torch.randn(n, n)
+    return (root @ root.T + n * torch.eye(n)).requires_grad_()
+
+
+FURTHER = [
+    (Transposed, lambda: (grad(4, 4), grad(4, 4)), {"GS101"}),
+    (SignLost, lambda: (grad(3, 4), grad(3, 4)), {"GS103"}),
+    (Rerouted, lambda: (grad(3, 4), grad(3, 4)), set()),
+    (ThresholdWithX, lambda: (grad(3, 4), torch.tensor(0.3, requires_grad=True)), {"GS304"}),
+    (Solve, lambda: (spd(4), grad(4, 2)), set()),
+]
+
+
+@pytest.mark.parametrize(("subject", "inputs", "faults"), FURTHER, ids=[c[0].__name__ for c in FURTHER])
+def test_faults_beside_what_may_be_meant(subject, inputs, faults):
+    torch.manual_seed(0)
+    report = gs.check(subject, inputs(), fast=True)
+    intent = intent_of(report.observations, declared=False)
+    findings, _ = sorted_by_intent((*report.findings, *report.notes), intent, report.observations)
+    assert {f.rule for f in findings} == faults
