@@ -210,7 +210,9 @@ class GradientItem(pytest.Item):
         if isinstance(excinfo.value, GradientError):
             from gradsmith.reach.report import verdict_text
 
-            return verdict_text(excinfo.value.verdict)
+            verdict = excinfo.value.verdict
+            rules = " ".join(f["rule"] for f in verdict.open)
+            return f"{rules or verdict.kind}\n{verdict_text(verdict)}"  # the first line stands in pytest's summary
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:

@@ -41,13 +41,16 @@ def narrowed(package: Package, only: str = "", exclude: Sequence[str] = ()) -> P
         UsageError: there is no function of the name asked for.
     """
     found = [f for f in package.found if not any(_fits(f, pattern) for pattern in exclude)]
+    left_out = len(package.found) - len(found)
+    remarks = [f"exclude: nothing fits {p!r}" for p in exclude if not any(_fits(f, p) for f in package.found)]
+    remarks += [f"exclude: {left_out} of {len(package.found)} functions are left out"] if left_out else []
     if only:
         chosen = [f for f in found if only in (f.name, f.id, f.name.rpartition(".")[2])]
         if not chosen:
             names = ", ".join(f.name for f in package.found[:20]) or "nothing that has a gradient of its own"
             raise UsageError(f"{only!r} is no custom gradient in {package.target!r}; it has {names}")
         found = chosen
-    return replace(package, found=tuple(found))
+    return replace(package, found=tuple(found), remarks=(*package.remarks, *remarks))
 
 
 def _fits(found: Found, pattern: str) -> bool:

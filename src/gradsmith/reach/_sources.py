@@ -80,7 +80,8 @@ class Sources:
                 why=self.recorded.unsaved.get(found.id, ""),
             )
         if subject is None:
-            yield Tried(why=why)
+            hint = "; record a call of it: gradsmith record -- python SCRIPT" if why.startswith("made inside") else ""
+            yield Tried(why=why + hint)
             return
         result = search(subject, found.name, self.index, tries=self.options.tries, seconds=seconds, told=told)
         if result.call is not None:

@@ -43,7 +43,7 @@ class PackageReport:
     @property
     def ok(self) -> bool:
         """No finding is open and each check came to its end. What could not be exercised is no failure."""
-        return not any(v.open or v.kind in BROKEN for v in self.verdicts)
+        return not self.interrupted and not any(v.open or v.kind in BROKEN for v in self.verdicts)
 
     @cached_property
     def counts(self) -> dict[str, int]:
