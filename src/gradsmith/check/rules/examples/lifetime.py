@@ -147,25 +147,27 @@ inputs = (torch.linspace(-2, 3, 24).reshape(8, 3).requires_grad_(),)
         """
 import torch
 
-masks = {}
-
 class ReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        masks[x.data_ptr()] = x > 0
+        ctx.place = x.data_ptr()
         ctx.save_for_backward(x)
         return x.clamp(min=0)
 
     @staticmethod
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        return grad_output * masks[x.data_ptr()]
+        if x.data_ptr() != ctx.place:
+            raise RuntimeError("the input is not where it was")
+        return grad_output * (x > 0)
 
 subject = ReLU.apply
 inputs = (torch.tensor([[-1.5, 0.2, 0.9], [2.1, -0.4, 1.3]], requires_grad=True),)
 """,
-        ("masks = {}\n\n", ""),
-        ("        masks[x.data_ptr()] = x > 0\n", ""),
-        ("masks[x.data_ptr()]", "(x > 0)"),
+        ("        ctx.place = x.data_ptr()\n", ""),
+        (
+            '        if x.data_ptr() != ctx.place:\n            raise RuntimeError("the input is not where it was")\n',
+            "",
+        ),
     ),
 }
